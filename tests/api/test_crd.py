@@ -71,14 +71,14 @@ def test_names_and_scope() -> None:
 
 @pytest.mark.rule(
     "api: kubectl get shows VERSION, PHASE, STATUS, NODES and AGE",
-    "api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET and MESSAGE",
+    "api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET, MESSAGE and NEXT",
 )
 def test_printer_columns() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
     wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
     assert narrow == ["VERSION", "PHASE", "STATUS", "NODES", "AGE"]
-    assert wide == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+    assert wide == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE", "NEXT"]
 
 
 def test_metadata_has_no_schema() -> None:
@@ -140,7 +140,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
-                     "estimatedCompletion ledger",
+                     "estimatedCompletion ledger nextSteps",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display"]),
             (".status.survey", ["plan nodes"]),

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tests.support.cluster.harvester import Harvester
-from upgrade_manager.blockers.job_failures import LIST_TIMEOUT, job_failure_message, last_failure
+from upgrade_manager.blockers.job_failures import LIST_TIMEOUT, job_failure, job_failure_message, last_failure
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Throttled, Transient
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 JOB = JobState(namespace=PLACE, name="up-x", uid="u", progress=Progress.FAILED, reason="BackoffLimitExceeded")
-CAUSE = "Job harvester-system/up-x failed: BackoffLimitExceeded"
-LOG = "; log: kubectl logs -n harvester-system job/up-x"
+FAILED = "Job harvester-system/up-x failed"
+CAUSE = f"{FAILED}: BackoffLimitExceeded"
+LOG = ". Log: kubectl logs -n harvester-system job/up-x"
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ async def test_failure_message_ends_with_the_termination_message(
 ) -> None:
     await failed_pod(cluster, "p1", *statuses)
     await failed_pod(cluster, "other", terminated(1, "another Job's"), job="up-y")
-    assert await job_failure_message(cluster.client, JOB) == CAUSE + message + LOG
+    expected = FAILED + message if message else CAUSE
+    assert await job_failure_message(cluster.client, JOB) == expected + LOG
 
 
 @pytest.mark.rule("nodes: of several failed Pods the latest one's termination message is used")
@@ -79,7 +81,7 @@ async def test_latest_pods_termination_message_is_used(cluster: Harvester, first
     await failed_pod(cluster, first, terminated(1, "the first attempt"))
     await asyncio.sleep(10)
     await failed_pod(cluster, second, terminated(1, "the last attempt"))
-    assert await job_failure_message(cluster.client, JOB) == f"{CAUSE}: the last attempt{LOG}"
+    assert await job_failure_message(cluster.client, JOB) == f"{FAILED}: the last attempt{LOG}"
 
 
 @pytest.mark.rule("nodes: CAUSE ends with the last line of the failed Pod's termination message")
@@ -119,3 +121,19 @@ async def test_slow_list_counts_as_empty(cluster: Harvester, monkeypatch: pytest
     began = loop_time()
     assert await job_failure_message(cluster.client, JOB) == CAUSE + LOG
     assert loop_time() - began == pytest.approx(LIST_TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        pytest.param({"failed_attempts": 3}, "failed 3 times: bad", id="attempts"),
+        pytest.param({"failed_attempts": 1}, "failed: bad", id="one attempt"),
+        pytest.param({"reason": "DeadlineExceeded"}, "failed: DeadlineExceeded: bad", id="a reason that says more"),
+    ],
+)
+async def test_failure_counts_attempts_and_keeps_other_reasons(
+    cluster: Harvester, state: dict[str, Any], words: str
+) -> None:
+    await failed_pod(cluster, "p1", terminated(1, "bad"))
+    failure = await job_failure(cluster.client, replace(JOB, **state))
+    assert failure.of("OS upgrade") == f"OS upgrade {words}{LOG}"

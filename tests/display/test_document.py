@@ -24,7 +24,7 @@ def test_documents_of_yaml_can_follow_one_another() -> None:
 NAMES = [
     *("plan", "state", "status", "phase", "previousVersion", "targetVersion", "toolkitImage", "checksums", "createdBy"),
     *("started", "ended", "elapsedSeconds", "estimatedCompletion", "progress", "phases", "nodes", "waiting"),
-    *("lastError", "cause", "deleting", "cleaningUp", "blockers", "warnings", "leader"),
+    *("lastError", "cause", "deleting", "cleaningUp", "nextSteps", "blockers", "warnings", "leader"),
 ]
 
 

@@ -11,10 +11,10 @@ import yaml
 from upgrade_manager.pipeline.errors import LOGS
 
 ROOT = Path(__file__).parents[2]
-RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
+DOCS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 MANAGER_DOWN = (ROOT / "docs/runbooks/ManagerDown.md").read_text()
 WEBHOOK_DOWN = (ROOT / "docs/runbooks/WebhookDown.md").read_text()
-TEXTS = [*(path.read_text() for path in (*RUNBOOKS, ROOT / "README.md", ROOT / "docs/install.md")), LOGS]
+TEXTS = [*(path.read_text() for path in (*DOCS, ROOT / "README.md", ROOT / "docs/install.md")), LOGS]
 WIRED = [*sorted((ROOT / "upgrade_manager/cli").glob("*.py")), ROOT / "webhook/wiring.py"]
 WIRING = "".join(path.read_text() for path in WIRED)
 #: Of all replicas, by name, and in full: by default, kubectl prints the last ten lines of each.

@@ -44,11 +44,11 @@ async def test_get_shows_the_columns_of_a_plan(cluster: Cluster) -> None:
     assert rows[1][-1].endswith("s")
 
 
-@pytest.mark.rule("api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET and MESSAGE")
+@pytest.mark.rule("api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET, MESSAGE and NEXT")
 async def test_wide_output_adds_columns(cluster: Cluster) -> None:
     await cluster.plan(image="iso", status=STATUS)
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
-    assert rows[0][6:] == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+    assert rows[0][6:] == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE", "NEXT"]
     assert rows[1][-7:] == ["True", "True", "False", "iso", "v1.7.1", "v1.8.0", "waiting"]
 
 

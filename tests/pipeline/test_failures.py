@@ -20,7 +20,6 @@ from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
-LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ def failing(last: str, work: str, cause: str, job: str, **states: str) -> Failur
     return Failure(
         faults=fault(work, node),
         last=last,
-        cause=(f"{cause} failed: Job {job}", f"failed: {LIMIT}: the last words"),
+        cause=(f"{cause} failed ", " times: the last words"),
         kept=(f"Job {job}",),
         nodes={nodes[name]: state for name, state in states.items()},
     )
@@ -75,7 +74,7 @@ FAILURES = {
     "images cannot be preloaded on a node": failing(
         "ImagePreloading",
         "prepare",
-        "image preload",
+        f"Node {SECOND}: image preload",
         f"cattle-system/apply-upgrade-image-preload-on-{SECOND}",
         first="ImagePreloaded",
         second="ImagePreloadFailed",
@@ -83,14 +82,14 @@ FAILURES = {
     "the cluster's components cannot be upgraded": failing(
         "ClusterUpgrading",
         "manifests",
-        "cluster upgrade",
+        "The upgrade of the components",
         "harvester-system/upgrade-cluster-upgrade",
         first="ImagePreloaded",
     ),
     "the second node cannot be drained": failing(
         "NodeUpgrading",
         "pre-drain",
-        f"node {SECOND} upgrade",
+        f"Node {SECOND}: pre-drain",
         f"harvester-system/upgrade-node-upgrade-pre-drain-{SECOND}",
         first="PostDrained",
         second="PreDrainFailed",
@@ -99,7 +98,7 @@ FAILURES = {
     "the second node's system cannot be upgraded": failing(
         "NodeUpgrading",
         "post-drain",
-        f"node {SECOND} upgrade",
+        f"Node {SECOND}: OS upgrade",
         f"harvester-system/upgrade-node-upgrade-post-drain-{SECOND}",
         first="PostDrained",
         second="PostDrainFailed",
@@ -114,11 +113,12 @@ def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_
     beginning, end = failure.cause
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
     assert phases_of(plan) == [*recorded, FAILED]
-    failed = where_it_failed(plan["status"])
+    cordoned = [SECOND] if failure.last == "NodeUpgrading" else []
+    failed = where_it_failed(plan["status"], cordoned=cordoned)
     assert condition(plan, "Available") == ("False", "Executed", f"{failed}. Next step: see Degraded")
     status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
-    cause, _, log = message.partition("; log: kubectl logs -n ")
+    cause, _, log = message.partition(". Log: kubectl logs -n ")
     assert message.startswith(beginning)
     assert cause.endswith(end)
     assert [f"Job {log.replace(' job/', '/')}".startswith(job) for job in failure.kept] == [True] * bool(log)
@@ -150,7 +150,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     "api: a failed post-drain fails the plan",
     "nodes: a node with a failed pre-drain Job is PreDrainFailed",
     "nodes: a node with a failed post-drain Job is PostDrainFailed",
-    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    'nodes: the plan fails with "Node NAME: WORK failed N times: CAUSE", and the command of the log',
     "nodes: when a node fails the states of other nodes are unchanged",
     'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
     "pipeline: ISODownload fails when RetryLimitExceeded is True",

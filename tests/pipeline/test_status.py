@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hack.apiserver.patches import merge
+from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.status import StatusPatch
@@ -85,7 +86,7 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
         },
     ),
     "failed": (
-        lambda patch: patch.fail("the disk is full"),
+        lambda patch: patch.fail("the disk is full", cause="the disk is full", todo="Correct it"),
         {
             "Available": (
                 "False",
@@ -96,7 +97,7 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
             "Degraded": (
                 "True",
                 "UpgradeFailed",
-                "the disk is full. Correct the cause, and create a new UpgradePlan",
+                "the disk is full. Correct it",
             ),
         },
     ),
@@ -165,9 +166,9 @@ class TestConditions:
     @pytest.mark.rule("api: failed: Progressing=False (Failed) with the cause as message")
     def test_long_cause_is_kept_up_to_the_api_limit(self) -> None:
         patch = accepted()
-        patch.fail("node, " * 5000)
+        patch.fail("node, " * 5000, cause="x", todo="y")
         assert conditions(written(patch))["Progressing"][2] == ("node, " * 5000).strip()
-        patch.fail("node, " * 9000)
+        patch.fail("node, " * 9000, cause="x", todo="y")
         assert len(conditions(written(patch))["Progressing"][2]) <= 32768
 
     @pytest.mark.rule("api: a condition's observedGeneration is the generation it was computed from")
@@ -345,12 +346,19 @@ ACTIONS = st.one_of(
 )
 
 
+def act(patch: StatusPatch, name: str, *arguments: Any) -> None:
+    if name == "fail":
+        patch.fail(*arguments, cause="x", todo="y", steps=[NextStep(text="z")])
+    else:
+        getattr(patch, name)(*arguments)
+
+
 @settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
 def test_difference_patches_the_old_status_to_the_new(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:
     patch = new_patch(copy.deepcopy(status))
     for name, *arguments in actions:
-        getattr(patch, name)(*arguments)
+        act(patch, name, *arguments)
     after = written(patch, status)
     assert after.get("future") == status.get("future")
     assert new_patch(after).difference() == {}
@@ -371,7 +379,7 @@ def test_phases_are_append_only_and_nodes_move_forward(status: dict[str, Any], a
     recorded: list[str] = []
     groups: dict[str, int] = {}
     for name, *arguments in actions:
-        getattr(patch, name)(*arguments)
+        act(patch, name, *arguments)
         assert patch.recorded_phases()[: len(recorded)] == recorded
         recorded = patch.recorded_phases()
         assert len(recorded) == len(set(recorded))

@@ -52,7 +52,7 @@ def test_new_generation_is_no_detail() -> None:
         pytest.param(lambda _: None, JOB, MESSAGE_INTERVAL, id="nothing"),
         pytest.param(lambda patch: patch.record("Initialized"), JOB, 0.0, id="phase"),
         pytest.param(lambda patch: patch.degraded("x"), JOB, 0.0, id="condition"),
-        pytest.param(lambda patch: patch.fail("x"), JOB, 0.0, id="end"),
+        pytest.param(lambda patch: patch.fail("x", cause="x", todo="y"), JOB, 0.0, id="end"),
     ],
 )
 def test_throttle_delays_information_only(change: Callable[[StatusPatch], None], message: str, interval: float) -> None:

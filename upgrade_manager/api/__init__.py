@@ -13,6 +13,7 @@ __all__ = [
     "keys",
     "ledger",
     "names",
+    "next_steps",
     "node_states",
     "phases",
     "progress",

@@ -16,10 +16,10 @@ from upgrade_manager.api.in_progress import is_blocked
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, PhaseName, phase_of, recorded_phases
-from upgrade_manager.api.text import bounded_line
+from upgrade_manager.api.text import bounded_line, name_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class DisplayState(StrEnum):
@@ -116,16 +116,17 @@ def display_of(status: Mapping[str, Any], *, is_deleting: bool) -> dict[str, Any
 
 def failure_reason(recorded: list[str]) -> FailureReason:
     """Return the reason of a failed plan from its recorded phase values."""
-    return _CHECKED.get(_last(recorded)) or _FAILURES[_failed_phase(recorded)]
+    return _CHECKED.get(_last(recorded)) or _FAILURES[failed_phase(recorded)]
 
 
-def where_it_failed(status: Mapping[str, Any]) -> str:
+def where_it_failed(status: Mapping[str, Any], *, cordoned: Sequence[str] = ()) -> str:
     """Return the phase in which a plan failed, and what it has upgraded; an earlier plan may have upgraded more."""
-    phase = _failed_phase(recorded_phases(status))
+    left = f", {name_list(cordoned)} cordoned" if cordoned else ""
+    phase = failed_phase(recorded_phases(status))
     if phase in {PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP}:
-        return f"Failed in {phase}: {upgraded_nodes(status)} of {len(recorded_states(status))} nodes upgraded"
+        return f"Failed in {phase}: {upgraded_nodes(status)} of {len(recorded_states(status))} nodes upgraded{left}"
     unchanged = "no node" if phase is PhaseName.CLUSTER_UPGRADE else "neither components nor nodes"
-    return f"Failed in {phase}: this plan has upgraded {unchanged}"
+    return f"Failed in {phase}: this plan has upgraded {unchanged}{left}"
 
 
 def _last(recorded: list[str]) -> str:
@@ -133,7 +134,7 @@ def _last(recorded: list[str]) -> str:
     return next((value for value in reversed(recorded) if value in PHASE_VALUES), PhaseName.INITIALIZE.active)
 
 
-def _failed_phase(recorded: list[str]) -> PhaseName:
+def failed_phase(recorded: list[str]) -> PhaseName:
     """Return the phase that ran, or that was to begin."""
     last = _last(recorded)
     phase = phase_of(last) or PhaseName.INITIALIZE

@@ -13,6 +13,7 @@ from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.names import MAX_NAME
+from upgrade_manager.api.next_steps import NextStepStatus  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.survey_status import SurveyStatus
@@ -257,6 +258,11 @@ class UpgradePlanStatus(ApiModel):
         description="What the upgrade has changed elsewhere, has stopped or owes. An entry is recorded before the "
         "change, and removed once it is settled.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+    )
+    next_steps: list[NextStepStatus] = Field(
+        default_factory=list,
+        description="The steps after a failure, in order: what to do, what not to do, and what is left. Absent "
+        "unless the plan has failed, and after another plan has taken over.",
     )
     node_upgrade_statuses: dict[str, NodeUpgradeStatus] = Field(
         default_factory=dict,

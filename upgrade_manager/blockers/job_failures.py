@@ -7,6 +7,7 @@ never affect decisions, so a list that fails or times out counts as empty.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,36 @@ if TYPE_CHECKING:
 LIST_TIMEOUT = 5.0
 
 
-async def job_failure_message(client: Client, job: JobState) -> str:
-    """Return the failed Job's condition, its last termination message, and the command that shows its log."""
+#: The reason of a Job whose Pods have failed too often, which says nothing about the cause.
+_BACKOFF = "BackoffLimitExceeded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFailure:
+    """The failure of a Job."""
+
+    #: The number of its attempts and the cause, to follow the name of the work.
+    cause: str
+    #: The command that shows the log of its last Pod.
+    log: str
+
+    def of(self, work: str) -> str:
+        """Return the sentences about the work, with the command at the end."""
+        return f"{work} {self.cause}. Log: {self.log}"
+
+
+async def job_failure(client: Client, job: JobState) -> JobFailure:
+    """Return the failure of a Job from its condition and the last termination message of its Pods."""
     message = await _termination_message(client, job)
-    cause = f"{job.cause}: {message}" if message else job.cause
-    return f"{cause}; log: kubectl logs -n {job.namespace} job/{job.name}"
+    times = f" {job.failed_attempts} times" if job.failed_attempts > 1 else ""
+    why = ": ".join(filter(None, ("" if message and job.reason == _BACKOFF else job.condition, message)))
+    cause = f"failed{times}: {why}" if why else f"failed{times}"
+    return JobFailure(cause=cause, log=f"kubectl logs -n {job.namespace} job/{job.name}")
+
+
+async def job_failure_message(client: Client, job: JobState) -> str:
+    """Return the sentences about a Job that has failed, which name it."""
+    return (await job_failure(client, job)).of(f"Job {job.namespace}/{job.name}")
 
 
 async def failure_words(client: Client, job: JobState) -> str:

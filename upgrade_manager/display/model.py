@@ -81,6 +81,15 @@ class BlockerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """A next step of a user after a failure."""
+
+    text: str
+    #: One line; empty without a command.
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
     """One event about the plan."""
 
@@ -133,6 +142,8 @@ class View:
     deleting: bool
     #: The plan has ended, and its objects are being removed.
     cleaning_up: bool
+    #: The steps after a failure; empty otherwise.
+    next_steps: tuple[StepRow, ...]
     blockers: tuple[BlockerRow, ...]
     #: The last ones, oldest first.
     warnings: tuple[EventRow, ...]

@@ -113,6 +113,8 @@ def _alarm(view: View) -> Iterator[RenderableType]:
 
 def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
     """Yield what stands below the header."""
+    if view.next_steps:
+        yield _next_steps(view)
     yield [_phases(view, spinner, with_all=rows.all_phases)]
     if view.nodes:
         yield [_nodes(view, rows.nodes)]
@@ -211,6 +213,15 @@ def select(nodes: Sequence[NodeRow], limit: int | None) -> tuple[Sequence[NodeRo
 
 def _counts(names: Iterable[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+
+
+def _next_steps(view: View) -> Iterator[RenderableType]:
+    """Yield each step, with its command alone on a line, which the terminal wraps and no one cuts."""
+    yield Text("NEXT", style="bold")
+    for number, row in enumerate(view.next_steps, 1):
+        yield Text(f"{number}. {row.text}{':' if row.command else ''}")
+        if row.command:
+            yield Text(row.command, style="bold", no_wrap=True, overflow="ignore")
 
 
 def _blockers(view: View, limit: int | None) -> Iterator[RenderableType]:

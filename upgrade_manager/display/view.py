@@ -17,7 +17,7 @@ from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
-from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
+from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, StepRow, View
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
 
@@ -55,8 +55,7 @@ def build(
     times, state = _times(status), state_of_plan(plan)
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
     started = min(times.values(), default=None)
-    nodes = _nodes(plan, recorded_milestones(plan, events))
-    rows = tuple(map(_event, sorted(events, key=_order)))
+    nodes, rows = _nodes(plan, recorded_milestones(plan, events)), tuple(map(_event, sorted(events, key=_order)))
     phases = _phases(times, state, end=ended or now)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
@@ -81,6 +80,7 @@ def build(
         cause=_cause(plan, state),
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
         cleaning_up=objects.is_true(status, "cleanupPending"),
+        next_steps=tuple(_step(entry) for entry in objects.items(status, "nextSteps") if isinstance(entry, dict)),
         blockers=tuple(_blocker(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
         leader=leader_row(lease, is_needed=_needs_leader(status, state), now=now),
@@ -189,6 +189,10 @@ def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, .
 def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
     texts = {key: _line(entry, key) for key in ("kind", "namespace", "name", "node", "reason", "message", "remedy")}
     return BlockerRow(**texts, since=parse_time(entry.get("since")))
+
+
+def _step(entry: Mapping[str, Any]) -> StepRow:
+    return StepRow(text=_line(entry, "text"), command=one_line(objects.text(entry, "command")))
 
 
 def _event(event: Object) -> EventRow:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.api.names import component_name
+from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
@@ -56,8 +57,10 @@ class HostChange:
     works: Mapping[Component, str]
     #: The most nodes at once; None for all.
     concurrency: int | None
-    #: Follows the names of the nodes that keep the change at the end: what it means there, and the command.
+    #: Follows the names of the nodes that keep the change at the end: what it means there.
     left: str
+    #: The command that undoes it on a node.
+    command: str
 
     @property
     def id(self) -> str:
@@ -86,8 +89,8 @@ HOLD = HostChange(
     },
     concurrency=10,
     left=f"may keep the hold on {AGENT}, with which Rancher does not restart RKE2 there. A reboot or the next "
-    f"UpgradePlan removes it; where none follows, on each: rm -r {AGENT_FOLDER} && systemctl daemon-reload && "
-    f"systemctl restart {AGENT}",
+    "UpgradePlan removes it; where none follows, on each",
+    command=f"rm -r {AGENT_FOLDER} && systemctl daemon-reload && systemctl restart {AGENT}",
 )
 SKIP = HostChange(
     row=hosts.SKIP_MULTUS,
@@ -102,22 +105,23 @@ SKIP = HostChange(
     },
     concurrency=None,
     left=f"may keep the file {SKIP_FILE}, with which RKE2 does not update its chart rke2-multus. The next UpgradePlan "
-    f"removes it; where none follows, on each: rm -f {SKIP_FILE}",
+    "removes it; where none follows, on each",
+    command=f"rm -f {SKIP_FILE}",
 )
 #: In the order in which they are undone.
 CHANGES = (SKIP, HOLD)
 
 
-async def left(ctx: ReconcileContext) -> list[str]:
+async def left(ctx: ReconcileContext) -> list[NextStep]:
     """Name the nodes of each change that is not undone, with the commands."""
     changes = [change for change in CHANGES if change.entry(ctx) is not None]
     if not changes:
         return []
     nodes = (await ctx.watch(MANAGED_NODES)).list()
-    sentences = []
+    steps = []
     for change in changes:
         undone = labelled_nodes(component_name(ctx.owner.name, change.undo), nodes)
         names = [name for name in map(objects.name, nodes) if name not in undone]
         where = f"Node{'s' if len(names) > 1 else ''} {name_list(names)}" if names else "Nodes"
-        sentences.append(f"{where} {change.left}")
-    return sentences
+        steps.append(NextStep(text=f"{where} {change.left}", command=change.command))
+    return steps

@@ -34,9 +34,19 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The upgrade ends; `cause` becomes the Progressing condition."""
+    """The upgrade ends; `message` becomes the Progressing condition."""
 
     cause: str
+    #: The task before a new plan, in one sentence; empty if that is to correct the cause.
+    advice: str = ""
+    #: The command that shows the log of the failed Job; empty without one.
+    log: str = ""
+
+    @property
+    def message(self) -> str:
+        """The cause and the advice, with the command at the end."""
+        log = f"Log: {self.log}" if self.log else ""
+        return ". ".join(filter(None, (self.cause.rstrip("."), self.advice, log)))
 
 
 PhaseResult: TypeAlias = Completed | Waiting | Failed

@@ -17,7 +17,7 @@ from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import blocker_report, conclusion, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
+from upgrade_manager.pipeline.ending import failure, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import is_finalizing
 from upgrade_manager.pipeline.ending.takeover import take_over
 from upgrade_manager.pipeline.errors import error_message, is_of_plan
@@ -205,12 +205,10 @@ class PlanReconciler:
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
         if isinstance(result, Failed):
-            remedy = await held_nodes.remedy(ctx)
-            remarks = [settlement.name_unrecorded(ctx), await passing_on.owed(ctx)]
-            ctx.status.fail(result.cause, remedy, ". ".join(filter(None, remarks)))
+            await failure.record(ctx, result)
             await self._persist(ctx)
             toolkit_image.report(ctx)  # recorded with the acceptance, also if Initialize fails before its decision
-            log.error("upgrade failed", cause=result.cause)
+            log.error("upgrade failed", cause=result.message)
             return await self._end(ctx)
         ctx.status.healthy()
         if isinstance(result, Waiting):

@@ -28,6 +28,8 @@ from upgrade_manager.api.conditions import (
 )
 from upgrade_manager.api.display import display_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
+from upgrade_manager.api.next_steps import MAX_STEPS
+from upgrade_manager.api.next_steps import entries_of as next_entries
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
 from upgrade_manager.api.status import record_phase
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.api.ledger import Entry
+    from upgrade_manager.api.next_steps import NextStep
     from upgrade_manager.api.node_states import NodeState
 
 #: The end of the message of a failed plan after which another plan was accepted.
@@ -291,33 +294,32 @@ class StatusPatch:
         self._condition(PROGRESSING, FALSE, SUCCEEDED, text, limit=MAX_MESSAGE)
         self.healthy()
 
-    def fail(self, cause: str, remedy: str = "", remarks: str = "") -> None:
-        """End the upgrade with a failure; `remedy` has the user's actions if a new plan alone does not suffice.
-
-        `remarks` are sentences about what the upgrade could not settle.
-        """
+    def fail(
+        self, message: str, *, cause: str, todo: str, cordoned: Sequence[str] = (), steps: Sequence[NextStep] = ()
+    ) -> None:
+        """End the upgrade with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned."""
         self.record(FAILED)
-        self._status.update({"cleanupPending": True, "estimatedCompletion": None})
-        self._condition(AVAILABLE, FALSE, EXECUTED, f"{where_it_failed(self._status)}. Next step: see Degraded")
+        self._status.update({"cleanupPending": True, "estimatedCompletion": None, "nextSteps": next_entries(steps)})
+        where = where_it_failed(self._status, cordoned=cordoned)
+        self._condition(AVAILABLE, FALSE, EXECUTED, f"{where}. Next step: see Degraded")
         # The cause may name 1,000 nodes that failed.
-        self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
-        ways_on = remedy or "Correct the cause, and create a new UpgradePlan"
-        text = ". ".join(part for part in (cause.rstrip("."), remarks, ways_on) if part)
-        self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
+        self._condition(PROGRESSING, FALSE, FAILED, message, limit=MAX_MESSAGE)
+        self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{cause.rstrip('.')}. {todo}", limit=MAX_MESSAGE)
 
-    def remark(self, text: str) -> None:
-        """Add sentences to the message of a failure, once."""
-        known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
-        if bounded_line(text) not in known:
-            self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{known.rstrip('.')}. {text}", limit=MAX_MESSAGE)
+    def remind(self, steps: Sequence[NextStep]) -> None:
+        """Add steps to those of a failure, each once, after the first, which has what to do."""
+        known = list(self._status.get("nextSteps") or [])
+        added = [entry for entry in next_entries(steps) if entry not in known]
+        self._status["nextSteps"] = [*known[:1], *added, *known[1:]][:MAX_STEPS]
 
     def taken_over(self, successor: str) -> None:
-        """Replace the commands of a failure, which another plan has taken over, once."""
+        """Replace the steps of a failure, which another plan has taken over, once."""
         known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
         if known.endswith(_TAKEN_OVER):
             return
         cause = (find_condition(self._status.get("conditions"), PROGRESSING) or {}).get("message") or "It failed"
         text = f"{cause.rstrip('.')}. UpgradePlan {successor}{_TAKEN_OVER}"
+        self._status["nextSteps"] = None
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
 
     def _route(self, target: str) -> str:

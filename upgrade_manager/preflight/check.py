@@ -143,7 +143,7 @@ class Preflight:
         self._state = self._new_state("")
         found = (*problems, *certificates.problems, *disks.problems)
         log.info("preflight checks finished", nodes=len(nodes), problems=len(found))
-        return Rejected(cause=". ".join((*found, "Then create a new plan"))) if found else Passed()
+        return Rejected(cause=". ".join(found)) if found else Passed()
 
     def _new_state(self, plan_uid: str) -> _State:
         monotonic = self._clock.monotonic

@@ -169,7 +169,7 @@ async def test_image_that_the_plan_names_stays(cluster: Harvester, *, keep_faile
 async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phase: str, failed: str) -> None:
     await cluster.nodes("n1", **MARKS)
     ctx = await everything(cluster, reached=phase, failed=failed)
-    ctx.status.fail("because")
+    ctx.status.fail("because", cause="because", todo="Correct it")
     for _ in range(2):
         await clean_up(ctx, keep_failed_jobs=True)
     assert await left(cluster) == ({"Job": [failed]} if failed else {})
@@ -262,7 +262,7 @@ async def test_succeeded_step_is_not_repeated(cluster: Harvester, failing: Count
 @pytest.mark.usefixtures("failing")
 async def test_deletion_removes_kept_jobs_after_an_interrupted_end(cluster: Harvester) -> None:
     ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
-    ctx.status.fail("because")
+    ctx.status.fail("because", cause="because", todo="Correct it")
     for _ in range(2):
         with pytest.raises(Transient):
             await clean_up(ctx, keep_failed_jobs=True)
@@ -301,7 +301,7 @@ async def test_failed_jobs_of_a_removed_plan_stay(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     ctx = await everything(cluster, reached=phase)
-    ctx.status.fail("because")
+    ctx.status.fail("because", cause="because", todo="Correct it")
     preloading = (Component.IMAGE_PRELOAD, Component.SURVEY)
     components = {"ImagePreloading": preloading, "CleaningUp": (Component.IMAGE_CLEANUP,)}[phase]
     steps: list[tuple[object, ...]] = []
@@ -354,7 +354,7 @@ async def test_unlabeled_objects_of_a_failed_plan_are_removed(cluster: Harvester
         body["spec"]["template"]["metadata"]["labels"] = labels
         await cluster.put(JOBS, body)
         await cluster.put(SECRETS, {"metadata": body["metadata"]})
-    ctx.status.fail("because")
+    ctx.status.fail("because", cause="because", todo="Correct it")
     await clean_up(ctx, keep_failed_jobs=True)
     for resource in (JOBS, SECRETS):
         assert await cluster.names(resource, "cattle-system") == ["others"]

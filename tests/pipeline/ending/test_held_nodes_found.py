@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.cluster.harvester import RELEASE, Harvester
-from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, secret
-from tests.support.cluster.nodes import POST as HOOK
+from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, secret
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
 from upgrade_manager.api.names import event_digest
-from upgrade_manager.api.text import MESSAGE_LIMIT
+from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.held_nodes import (
     EVENT_REASON,
+    WITHOUT_MANAGER,
+    find,
     find_frozen,
     keep_original,
-    remedy,
+    steps,
     warn,
 )
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
@@ -39,11 +40,12 @@ TIME = "2026-01-01T00:00:00Z"
 STARTED: dict[str, Any] = {"phaseTransitionTimestamps": [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": TIME}]}
 PROGRESSING = {"type": "Progressing", "status": "True", "reason": "x", "message": "", "lastTransitionTime": TIME}
 RUNNING = {"conditions": [PROGRESSING]}
-ACKNOWLEDGE = (
-    "VALUE=$(kubectl -n fleet-local get secret s-n1 "
-    r"-o jsonpath='{.metadata.annotations.rke\.cattle\.io/drain-options}')"
-    f' && kubectl -n fleet-local annotate --overwrite secret s-n1 {PRE}="$VALUE" {HOOK}="$VALUE"'
+HELD = (
+    "Node n1 stays cordoned, because Rancher waits for this manager (Secret fleet-local/s-n1). Do not uncordon it: the "
+    "next UpgradePlan continues there"
 )
+TAKES_OVER = "Create a new UpgradePlan, which takes over"
+RUNBOOK = WITHOUT_MANAGER.text
 
 
 async def ended(
@@ -159,7 +161,7 @@ async def test_held_nodes_are_reported_with_the_end(
 async def test_end_without_held_nodes_has_no_remedy(cluster: Harvester, state: dict[str, Any]) -> None:
     ctx = await ended(cluster, {"n1": NEWER}, nodeUpgradeStatuses={"n1": {"state": "PostDrained"}}, **state)
     assert await find_frozen(ctx) is None
-    assert await remedy(ctx) == ""
+    assert await find(ctx) is None
 
 
 async def test_nodes_of_a_running_plan_are_not_held(cluster: Harvester) -> None:
@@ -196,62 +198,32 @@ async def test_node_that_has_left_is_not_held(
     assert frozen.held == []
 
 
-@pytest.mark.rule("nodes: the message of a failure has the command that lets Rancher go on without the manager")
-@pytest.mark.parametrize(
-    ("original", "names", "operation"),
-    [
-        pytest.param(None, ["n2"], '{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}', id="none"),
-        pytest.param(
-            {"workerConcurrency": "4"},
-            ["n2", "n3"],
-            '{"op":"replace","path":"/spec/rkeConfig/upgradeStrategy","value":{"workerConcurrency":"4"}}',
-            id="a strategy",
-        ),
-    ],
-)
-async def test_remedy_has_the_commands(cluster: Harvester, original: Any, names: list[str], operation: str) -> None:
+@pytest.mark.rule("nodes: no message has a command that upgrades nodes under running VMs; a page has it")
+@pytest.mark.parametrize("names", [["n2"], ["n2", "n3"]], ids=["one", "several"])
+async def test_held_nodes_are_named_with_what_not_to_do(cluster: Harvester, names: list[str]) -> None:
     states = {name: {"state": "ImagePreloaded"} for name in names} | {"n1": {"state": "PostDrained"}}
-    entry = ENTRY | {"original": original}
-    ctx = await ended(cluster, dict.fromkeys(states, OLDER), originals=[entry], nodeUpgradeStatuses=states)
+    ctx = await ended(cluster, dict.fromkeys(states, OLDER), originals=[ENTRY], nodeUpgradeStatuses=states)
     await hold(cluster, "n1")
-    text = (
-        "Node n1 is cordoned and waits on Secret fleet-local/s-n1. "
-        f"Rancher does not upgrade {', '.join(names)}: the drain hooks in Cluster fleet-local/local hold "
-        f"{'them' if names[1:] else 'it'}. Create a new UpgradePlan, which takes over, or let Rancher upgrade without "
-        "draining: kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=json "
-        f"-p '[{operation}]' && {ACKNOWLEDGE}"
+    wait, them = ("Nodes n2, n3 wait", "them") if names[1:] else ("Node n2 waits", "it")
+    hooks = (
+        f"{wait}: drain hooks in Cluster fleet-local/local keep Rancher from upgrading {them} with VMs running there. "
+        "Do not remove the hooks"
     )
-    assert await remedy(ctx) == text
-    frozen = await find_frozen(ctx)
+    texts = [HELD, hooks]
+    frozen = await find(ctx)
     assert frozen is not None
+    assert steps(frozen) == [NextStep(text=text) for text in texts]
     warn(ctx, frozen)
-    assert cluster.recorder.recorded == [(EVENT_REASON, f"UpgradePlan up ended during the node upgrade. {text}")]
+    end = "UpgradePlan up ended during the node upgrade"
+    assert cluster.recorder.recorded == [(EVENT_REASON, ". ".join((end, *texts, TAKES_OVER, RUNBOOK)))]
     assert cluster.recorder.names[0].endswith(
         event_digest(objects.uid(frozen.cluster), f"{EVENT_REASON}/{ctx.owner.uid}")
     )
 
 
-async def test_remedy_after_the_strategy_is_given_back(cluster: Harvester) -> None:
+async def test_steps_after_the_strategy_is_given_back(cluster: Harvester) -> None:
     ctx = await ended(cluster, {"n1": OLDER}, hooks=False, **STARTED)
     await hold(cluster, "n1")
-    assert await remedy(ctx) == (
-        "Node n1 is cordoned and waits on Secret fleet-local/s-n1. Create a new UpgradePlan, which takes over, or let "
-        f"Rancher continue: {ACKNOWLEDGE}"
-    )
-
-
-async def test_event_points_to_the_annotation_of_a_long_strategy(cluster: Harvester) -> None:
-    entry = ENTRY | {"original": {"x": "x" * MESSAGE_LIMIT}}
-    states = {"n1": {"state": "ImagePreloaded"}}
-    ctx = await ended(cluster, {"n1": OLDER}, originals=[entry], nodeUpgradeStatuses=states)
-    frozen = await find_frozen(ctx)
+    frozen = await find(ctx)
     assert frozen is not None
-    warn(ctx, frozen)
-    ((_, text),) = cluster.recorder.recorded
-    assert text == (
-        f"UpgradePlan up ended during the node upgrade. Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original "
-        "strategy. Rancher does not upgrade n1: the drain hooks in Cluster fleet-local/local hold it. Create a new "
-        "UpgradePlan, which takes over, or let Rancher upgrade without draining: kubectl -n fleet-local patch "
-        "clusters.provisioning.cattle.io local --type=json "
-        """-p '[{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}]'"""
-    )
+    assert steps(frozen) == [NextStep(text=HELD)]

@@ -18,6 +18,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate,
 from tests.support.managers.upgrade import BY_VERSION, condition, started
 from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
 from upgrade_manager.api.ledger import PASSED, LedgerKind, new_entry, of_kind, recorded_entries
+from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -31,11 +32,12 @@ from upgrade_manager.resources.jobs import node_job
 
 TAINTED = [new_entry(LedgerKind.TAINT, name, object_=f"Node {name}", node=name, since=SINCE) for name in ("n1", "n2")]
 SETTING = new_entry(LedgerKind.SETTING, "x", object_="Setting a/b", field="value", original="1", since=SINCE)
-KEEPS = (
-    "Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with it; "
-    "where none follows: kubectl taint node n1 kubevirt.io/drain-"
+KEEPS = NextStep(
+    text="Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with "
+    "it; where none follows",
+    command="kubectl taint node n1 kubevirt.io/drain-",
 )
-OFF = "VMs that were stopped for the upgrade are off; start them: default/off"
+OFF = NextStep(text="VMs that were stopped for the upgrade are off; start them: default/off")
 #: Harvester v1.9, which does not remove the taint from Ready nodes.
 KEEPING: dict[str, Any] = {"harvester": {"node_down": False}}
 REACHED = [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": SINCE}]
@@ -65,13 +67,13 @@ async def drained(cluster: Harvester) -> None:
 async def test_taints_and_vms_are_named(cluster: Harvester) -> None:
     await drained(cluster)
     ctx = await owing(cluster)
-    assert await passing_on.owed(ctx) == f"{KEEPS}. {OFF}"
+    assert await passing_on.owed(ctx) == [KEEPS, OFF]
     assert ledger.entries(ctx) == [TAINTED[0], stopped("off"), SETTING]
 
 
 async def test_nothing_is_read_without_entries(cluster: Harvester) -> None:
-    assert await passing_on.owed(cluster.context(await cluster.plan())) == ""
-    assert await passing_on.owed(cluster.context(await cluster.plan("left", status={"ledger": [TAINTED[1]]}))) == ""
+    assert await passing_on.owed(cluster.context(await cluster.plan())) == []
+    assert await passing_on.owed(cluster.context(await cluster.plan("left", status={"ledger": [TAINTED[1]]}))) == []
 
 
 @pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
@@ -108,7 +110,7 @@ async def test_deleted_plan_leaves_its_entries_on_the_cluster(cluster: Harvester
     found = await stored(cluster)
     assert json.loads(objects.annotations_of(found)[ANNOTATION_LEDGER]) == [TAINTED[0], stopped("off")]
     assert left_entries.read(found) == [TAINTED[0], stopped("off")]
-    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS}. {OFF}"
+    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS.sentence}. {OFF.text}"
     assert set(cluster.recorder.recorded) == {("UpgradeOwes", text)}
 
 
@@ -181,17 +183,16 @@ async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
         plan = await stage.fail()
         assert await taints(simulation) == [SECOND]
         command = f"kubectl taint node {SECOND} kubevirt.io/drain-"
-        assert command in condition(plan, "Degraded")[2]
+        assert command in [step.get("command") for step in objects.status(plan)["nextSteps"]]
         assert {entry["kind"] for entry in objects.status(plan)["ledger"]} >= {"Taint", "Strategy"}
         scenario.repair()
         following = replace(stage, name="next")
         await following.create_plan()
         done = await following.succeed()
         assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
-        message = condition(await stage.plan(), "Degraded")[2]
-        assert message.endswith(". UpgradePlan next has taken over")
-        assert "kubectl taint" not in message
-        assert "kubectl annotate" not in message
+        ended = await stage.plan()
+        assert condition(ended, "Degraded")[2].endswith(". UpgradePlan next has taken over")
+        assert "nextSteps" not in objects.status(ended)
 
 
 @pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")

@@ -204,7 +204,7 @@ async def test_generation_is_recorded_before_the_patch(stage: NodeUpgradeRun, mo
 
 @pytest.mark.rule(
     "api: a failed pre-drain fails the plan",
-    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    'nodes: the plan fails with "Node NAME: WORK failed N times: CAUSE", and the command of the log',
     "nodes: when a node fails the states of other nodes are unchanged",
     "pipeline: NodeUpgrade fails when a node has failed",
 )
@@ -213,8 +213,8 @@ async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
     await stage.request("n1", "pre")
     await stage.fail("n1", "pre-drain")
     assert await stage.run() == Failed(
-        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: "
-        "BackoffLimitExceeded; log: kubectl logs -n harvester-system job/up-node-upgrade-pre-drain-n1"
+        cause="Node n1: pre-drain failed 3 times: BackoffLimitExceeded",
+        log="kubectl logs -n harvester-system job/up-node-upgrade-pre-drain-n1",
     )
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
     assert await stage.acknowledgements("n1") == {}

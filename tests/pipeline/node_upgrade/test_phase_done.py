@@ -155,10 +155,12 @@ async def test_failed_drain_after_the_restore_names_the_node(done: NodeUpgradeRu
     await done.fail("n1", "pre-drain", message="no space")
     ctx, result = await leave(done)
     assert isinstance(result, Failed)
-    assert result.cause.startswith("node n1 upgrade failed: ")
+    assert result.cause.startswith("Node n1: pre-drain failed 3 times: ")
     assert [entry["id"] for entry in ctx.status["ledger"]] == ["Taint.n1"]
-    remedy = await held_nodes.remedy(ctx)
-    assert remedy.startswith(f"Node n1 is cordoned and waits on {HELD}. Create a new UpgradePlan")
+    frozen = await held_nodes.find(ctx)
+    assert frozen is not None
+    [step] = held_nodes.steps(frozen)
+    assert step.text.startswith(f"Node n1 stays cordoned, because Rancher waits for this manager ({HELD})")
 
 
 async def clean(stage: NodeUpgradeRun, *, exits: bool) -> Waiting | Failed | Completed | None:
@@ -232,4 +234,4 @@ async def test_failed_drain_in_image_cleanup_fails_the_plan(done: NodeUpgradeRun
     await done.fail("n1", "pre-drain", message="no space")
     result = await clean(done, exits=True)
     assert isinstance(result, Failed)
-    assert result.cause.startswith("node n1 upgrade failed: ")
+    assert result.cause.startswith("Node n1: pre-drain failed 3 times: ")

@@ -76,7 +76,7 @@ async def test_restore_failure_fails_neither_node_nor_plan(back: NodeUpgradeRun)
     await back.fail("n1", "restore-vm")
     for _ in range(3):
         assert isinstance(await back.run(), Waiting)
-    job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
+    job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed 3 times: BackoffLimitExceeded"
     entry = (await back.status())["nodeUpgradeStatuses"]["n1"]
     assert (entry["state"], entry["reason"]) == ("PostDrained", "RestoreVMFailed")
     assert job in entry["message"]
@@ -91,4 +91,4 @@ async def test_other_nodes_failure_is_not_a_restore_failure(back: NodeUpgradeRun
     await back.fail("n2", "pre-drain")
     outcome = await back.run()
     assert isinstance(outcome, Failed)
-    assert outcome.cause.startswith("node n2 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n2 failed")
+    assert outcome.cause.startswith("Node n2: pre-drain failed 3 times: ")

@@ -128,15 +128,14 @@ async def test_missing_single_node_holds_the_phase(stage: NodeUpgradeRun) -> Non
 
 @pytest.mark.rule(
     "api: a failed single-node upgrade fails the plan",
-    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    'nodes: the plan fails with "Node NAME: WORK failed N times: CAUSE", and the command of the log',
     "nodes: CAUSE is the message of the Job's condition",
 )
 async def test_failed_job_fails_the_plan(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1")
     await stage.fail("n1", "single-node-upgrade", message="no luck")
     assert await stage.run() == Failed(
-        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-single-node-upgrade-n1 failed: "
-        "BackoffLimitExceeded: no luck; log: kubectl logs -n harvester-system "
-        "job/up-node-upgrade-single-node-upgrade-n1"
+        cause="Node n1: upgrade failed 3 times: BackoffLimitExceeded: no luck",
+        log="kubectl logs -n harvester-system job/up-node-upgrade-single-node-upgrade-n1",
     )
     assert await stage.states() == {"n1": "SingleNodeUpgradeFailed"}

@@ -43,8 +43,8 @@ async def test_job_is_created_once(cluster: Harvester) -> None:
 ATTEMPT = Waiting(waits=(), message=FIRST, detail="running since 2026-01-01T00:00:00Z")
 SECOND = replace(ATTEMPT, message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed")
 OVER = Failed(
-    cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times; "
-    f"log: kubectl logs -n {NAMED.replace('/', ' job/')}"
+    cause="The upgrade of the components failed: BackoffLimitExceeded: it was tried 3 times",
+    log=f"kubectl logs -n {NAMED.replace('/', ' job/')}",
 )
 
 

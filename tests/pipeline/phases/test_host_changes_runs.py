@@ -14,7 +14,7 @@ from tests.support.cluster.host_changes import changed_hosts
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.ledger import LedgerKind, of_kind, recorded_entries
 from upgrade_manager.cli.options import RunOptions
@@ -112,7 +112,7 @@ async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
             plan = await stage.plan()
             assert changed_hosts(simulation) == []
             assert entries(plan) == []
-            assert "may keep" not in condition(plan, "Degraded")[2]
+            assert "may keep" not in str(objects.status(plan)["nextSteps"])
             scenario.repair()
             following = replace(stage, name="next")
             await following.create_plan()
@@ -155,7 +155,7 @@ async def test_host_that_is_off_is_named_and_passed_on(*, is_deleted: bool) -> N
                 await asyncio.sleep(GIVEN_UP)
                 plan = await stage.plan()
                 assert set(entries(plan)) == {"File.rke2-multus.yaml.skip", "Hold.rancher-system-agent.service"}
-                assert f"Node {OFF} may keep the file" in condition(plan, "Degraded")[2]
+                assert f"Node {OFF} may keep the file" in str(objects.status(plan)["nextSteps"])
             assert [text.partition(" ")[0] for text in changed_hosts(simulation)] == [OFF]
             simulation.hosts.power_on(OFF)
             scenario.repair()

@@ -108,7 +108,8 @@ async def test_last_schedulable_node_fails_the_preflight(
         f"no other node is schedulable ({names}: cordoned), so that Harvester refuses its cordon. "
         "Uncordon another node: kubectl uncordon n2"
     )
-    assert result == (Failed(cause=f"node {node}: {text}. Then create a new plan") if expected else Completed())
+    failed = Failed(cause=f"node {node}: {text}", advice="Then create a new plan")
+    assert result == (failed if expected else Completed())
 
 
 @pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")

@@ -110,7 +110,7 @@ async def test_volume_of_a_named_image_is_checked(
         assert isinstance(result, Failed)
         assert "harvester-system/mine: several Pods cannot mount its PersistentVolumeClaim" in result.cause
         assert problem in result.cause
-        assert 'harvesterhci.io/os-upgrade-image: "True", then create a new plan' in result.cause
+        assert 'harvesterhci.io/os-upgrade-image: "True", then create a new plan' in result.advice
     else:
         assert result == Completed()
 
@@ -149,8 +149,13 @@ UPLOAD = true("Imported", "False", reason="UploadFailed")
             id="the last attempt",
         ),
         row([UPLOAD], {}, "up-iso: upload failed (UploadFailed). Upload the image again", id="a failed upload"),
-        row([LIMIT], {"failed": 4}, Failed(cause=f"{IMPORT_FAILED}: bad checksum. {CHECK}"), id="no attempt is left"),
-        row([REASON], {}, Failed(cause=f"{IMPORT_FAILED}: X. {CHECK}"), id="with a reason only"),
+        row(
+            [LIMIT],
+            {"failed": 4},
+            Failed(cause=f"{IMPORT_FAILED}: bad checksum", advice=CHECK),
+            id="no attempt is left",
+        ),
+        row([REASON], {}, Failed(cause=f"{IMPORT_FAILED}: X", advice=CHECK), id="with a reason only"),
     ],
 )
 async def test_image_conditions_decide(

@@ -240,21 +240,22 @@ async def test_plan_without_nodes_is_not_complete(cluster: Harvester, raw: dict[
         await follow(ctx, raw)
 
 
-JOB_FAILED = "Job cattle-system/apply-n1-0 failed; log: kubectl logs -n cattle-system job/apply-n1-0"
+PLAN_FAILED = Failed(cause="image preload failed: Job x failed on Node n1")
+JOB_FAILED = Failed(cause="Node n1: image preload failed", log="kubectl logs -n cattle-system job/apply-n1-0")
 
 
 @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
 @pytest.mark.parametrize(
-    ("raw", "jobs", "cause"),
+    ("raw", "jobs", "failed"),
     [
-        row(plan("False", "JobFailed", "Job x failed on Node n1"), [], "Job x failed on Node n1", id="the Plan"),
+        row(plan("False", "JobFailed", "Job x failed on Node n1"), [], PLAN_FAILED, id="the Plan"),
         row(SYNC, [job("n1", "Failed"), job("n2")], JOB_FAILED, id="the Job"),
     ],
 )
 async def test_failure_ends_the_phase_with_the_message_of(
-    ctx: ReconcileContext, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
+    ctx: ReconcileContext, raw: dict[str, Any], jobs: list[dict[str, Any]], failed: Failed
 ) -> None:
-    assert await follow(ctx, raw, *jobs) == Failed(cause=f"image preload failed: {cause}")
+    assert await follow(ctx, raw, *jobs) == failed
     assert states_of(ctx, "n1", "n2") == ([FAILED, RUNNING] if jobs else [None, None])
 
 

@@ -107,10 +107,10 @@ async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: E
     await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
     status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
     await cluster.finish(SUC_PLANS, objects.name(plan), "cattle-system", status)
-    cause = "image preload failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
-    log = "; log: kubectl logs -n cattle-system job/apply-x"
+    cause = "Node n1: image preload failed: BackoffLimitExceeded"
+    log = "kubectl logs -n cattle-system job/apply-x"
     result, state = (
-        (Failed(cause=cause + log), "ImagePreloadFailed")
+        (Failed(cause=cause, log=log), "ImagePreloadFailed")
         if phase.name is ImagePreload.name
         else (Completed(), "ImageCleanFailed")
     )

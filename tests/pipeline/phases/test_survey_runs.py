@@ -171,8 +171,8 @@ async def test_failed_job_of_the_survey_is_kept() -> None:
             plan = await stage.fail()
             await assert_clean(stage)
             cause = condition(plan, "Progressing")[2]
-            assert cause.startswith("node survey failed: Job cattle-system/apply-upgrade-survey-on-node-1-")
-            assert "unknown command: survey; log: kubectl logs -n cattle-system job/" in cause
+            failed = "Node node-1: node survey failed 2 times: unknown command: survey"
+            assert cause.startswith(f"{failed}. Log: kubectl logs -n cattle-system job/apply-upgrade-survey-on-node-1-")
             [job] = await created_objects(simulation)
             assert job.startswith("Job cattle-system/apply-upgrade-survey-on-node-1-")
             await stage.delete()

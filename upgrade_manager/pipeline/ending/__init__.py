@@ -1,6 +1,7 @@
 """The end of a plan, and what passes to the next plan or the next version of the manager.
 
 cleanup              removes the created objects, at the end and before the deletion of a plan
+failure              records a failure with the next steps of a user
 failed_jobs          keeps the Jobs that failed, for diagnosis
 orphaned_jobs        lets Jobs that run at the end of their plan continue; the next plan waits for these Jobs
 repository_handover  keeps the upgrade repository for those Jobs
@@ -14,6 +15,7 @@ takeover             labels the objects of a plan that an earlier version of the
 __all__ = [
     "cleanup",
     "failed_jobs",
+    "failure",
     "held_nodes",
     "leftovers",
     "orphaned_jobs",

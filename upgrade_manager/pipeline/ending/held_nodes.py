@@ -1,6 +1,7 @@
 """The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
 
-reconciler.py reads the held nodes at the end; phases/image_cleanup.py finishes nodes that are drained before.
+failure.py and ../conclusion.py read the held nodes at the end; phases/image_cleanup.py finishes nodes that are drained
+before.
 
 Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
 running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
@@ -9,24 +10,19 @@ over or a user removes the hooks.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.in_progress import is_in_progress
-from upgrade_manager.api.keys import (
-    ANNOTATION_ORIGINAL_STRATEGY,
-    FLEET_LOCAL,
-    PROVISIONING_CLUSTER,
-)
+from upgrade_manager.api.keys import DOCS, FLEET_LOCAL
+from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
-from upgrade_manager.api.text import MESSAGE_LIMIT, name_list
-from upgrade_manager.facts.drain_hooks import leftover_hook
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
 from upgrade_manager.pipeline.plan_objects import find_cluster
@@ -38,6 +34,12 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "UpgradeFrozen"
+_TAKES_OVER = NextStep(text="Create a new UpgradePlan, which takes over")
+#: No message has the commands: Rancher then upgrades nodes with VMs running on them.
+WITHOUT_MANAGER = NextStep(
+    text="To go on without this manager, which stops or moves VMs before the upgrade of their node, read "
+    f"{DOCS}/without-manager.md first"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,46 +114,35 @@ async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
     return Frozen(cluster=cluster, original=original, nodes=nodes, held=held, end=end)
 
 
-async def remedy(ctx: ReconcileContext) -> str:
-    """Return the user's remedy for a failure during the node upgrade; empty if Rancher holds no node.
+async def find(ctx: ReconcileContext) -> Frozen | None:
+    """Return the nodes that a failure leaves held; None without such nodes.
 
     The unfinished upgrade is recorded before the failure, after which the next plan may start.
     """
     await unfinished_upgrade.keep(ctx)
-    frozen = await find_frozen(ctx)
-    return _ways_on(frozen, frozen.original) if frozen is not None else ""
+    return await find_frozen(ctx)
 
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record the held nodes in an event of Rancher's cluster, because the plan may be deleted."""
-    text = f"{frozen.end}. {_ways_on(frozen, frozen.original)}"
-    if frozen.nodes and len(text) > MESSAGE_LIMIT:
-        # An Event's message is cut, so that the command removes the strategy instead of setting the original.
-        original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
-        text = f"{frozen.end}. {original}{_ways_on(frozen, None)}"
-    ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
+    texts = [step.sentence for step in (*steps(frozen), _TAKES_OVER, WITHOUT_MANAGER)]
+    ctx.events.warning(frozen.cluster, EVENT_REASON, ". ".join((frozen.end, *texts)), about=ctx.owner.uid)
 
 
-def _ways_on(frozen: Frozen, original: Any) -> str:
-    """Return the nodes that are held, and the commands that let Rancher continue and set the original strategy."""
-    held = "".join(
-        f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in frozen.held
+def steps(frozen: Frozen) -> list[NextStep]:
+    """Return what Rancher holds, and what not to do meanwhile."""
+    held = [
+        f"Node {node} stays cordoned, because Rancher waits for this manager (Secret {FLEET_LOCAL}/{secret}). Do not "
+        "uncordon it: the next UpgradePlan continues there"
+        for node, secret in frozen.held
+    ]
+    waits = [node for node in frozen.nodes if node not in dict(frozen.held)]
+    names, several = name_list(waits), len(waits) > 1
+    waiting = (
+        f"Node{'s' if several else ''} {names} wait{'' if several else 's'}: drain hooks in {overrides.STRATEGY} keep "
+        f"Rancher from upgrading {'them' if several else 'it'} with VMs running there. Do not remove the hooks"
     )
-    commands = [leftover_hook(secret) for _, secret in frozen.held]
-    if not frozen.nodes:
-        return f"{held}Create a new UpgradePlan, which takes over, or let Rancher continue: {' && '.join(commands)}"
-    path = {"path": "/spec/rkeConfig/upgradeStrategy"}
-    operation = {"op": "remove", **path} if original is None else {"op": "replace", **path, "value": original}
-    patch = json.dumps([operation], separators=(",", ":"))
-    commands.insert(
-        0,
-        f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} --type=json -p '{patch}'",
-    )
-    return (
-        f"{held}Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
-        f"{'it' if len(frozen.nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher "
-        f"upgrade without draining: {' && '.join(commands)}"
-    )
+    return [NextStep(text=text) for text in (*held, *([waiting] if waits else []))]
 
 
 async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:

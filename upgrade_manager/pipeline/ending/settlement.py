@@ -59,19 +59,20 @@ async def name_settled(ctx: ReconcileContext) -> str:
     The entries are removed; the caller adds the sentences to the final condition, and writes the status. What Jobs have
     recorded stays for the clean-up: if the write fails, the next reconcile names it.
     """
-    sentences = [*_left(ctx), *await host_changes.left(ctx), *vms_off(ctx), name_unrecorded(ctx)]
+    hosts = [step.sentence for step in await host_changes.left(ctx)]
+    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx)]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])
-    return ". ".join(filter(None, sentences))
+    return ". ".join(sentences)
 
 
-def name_unrecorded(ctx: ReconcileContext) -> str:
+def name_unrecorded(ctx: ReconcileContext) -> list[str]:
     """Name the settings without a recorded original in events; remove their entries, and return the sentences."""
     found = [entry for entry in ledger.entries(ctx, LedgerKind.SETTING) if is_unrecorded(entry)]
     for entry in found:
         ctx.events.warning(ctx.raw, "SettingNotRestored", _unrecorded(entry), about=entry["id"])
     ledger.settle(ctx, [entry["id"] for entry in found])
-    return ". ".join(_unrecorded(entry) for entry in found)
+    return [_unrecorded(entry) for entry in found]
 
 
 async def _remove_taints(ctx: ReconcileContext) -> None:

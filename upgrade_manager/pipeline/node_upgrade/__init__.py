@@ -3,6 +3,7 @@
 phase          the phase, which calls all others
 state          the data that the steps of the phase share, and the memory of the phase between reconciles
 effects        applies the effects of decisions: Jobs, acknowledgements, annotations, taints
+failure        the failure of a node, from its failed Job
 drain_entries  the ledger's entries of drains: taints, and VMs that may be stopped
 waits          the waits of the nodes, for the finders of blockers; `gate_waits` of the gate, `job_waits` of new Jobs
 managed_nodes  checks of the nodes to upgrade, which other phases share
@@ -16,6 +17,7 @@ report         message and waits, milestones as events, and the estimated end
 __all__ = [
     "drain_entries",
     "effects",
+    "failure",
     "gate_waits",
     "held_targets",
     "job_waits",

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.machine_plan import machine_nodes
 from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
@@ -27,6 +24,7 @@ from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
+from upgrade_manager.pipeline.node_upgrade.failure import node_failure
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import record_kubernetes, unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.report import (
     describe_begin,
@@ -312,10 +310,7 @@ async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
     for view, decision in state.decisions:
         if decision.failure:
             await _restore_vms(ctx, state)
-            jobs = [job for type_, job in view.jobs.items() if type_ is not JobType.RESTORE_VM]
-            failed = next((job for job in jobs if job.progress is Progress.FAILED), None)
-            cause = decision.failure if failed is None else await job_failure_message(ctx.client, failed)
-            return Failed(cause=f"node {view.name} upgrade failed: {cause}")
+            return await node_failure(ctx, view, decision)
     return None
 
 

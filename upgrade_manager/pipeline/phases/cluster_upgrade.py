@@ -8,7 +8,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.toolkit_image import is_own
-from upgrade_manager.blockers.job_failures import job_failure_message
+from upgrade_manager.blockers.job_failures import job_failure
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.rancher_cluster import RANCHER
 from upgrade_manager.kube.resources import JOBS
@@ -59,6 +59,7 @@ class ClusterUpgrade(Phase):
         if state.progress is Progress.COMPLETE:
             return Completed()
         if state.progress is Progress.FAILED:
-            return Failed(cause=f"cluster upgrade failed: {await job_failure_message(ctx.client, state)}")
+            failure = await job_failure(ctx.client, state)
+            return Failed(cause=f"The upgrade of the components {failure.cause}", log=failure.log)
         # Rancher upgrades the charts that the Job waits for, and its cluster has to be ready.
         return await job_progress(ctx, job, work=Component.CLUSTER_UPGRADE, controllers=(RANCHER,))

@@ -36,7 +36,7 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
         return None
     forced = "spec.force: true skips this check" if refusal else pairs.FORCED
     advice = f"Create a plan for another release; {forced}"
-    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal or unknown}. {advice}")
+    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal or unknown}", advice=advice)
 
 
 async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:
@@ -52,7 +52,7 @@ def check_unfinished(
 ) -> Failed | None:
     """Fail if an earlier plan has begun another release; spec.force does not skip this check."""
     refusal = unfinished.refusal(target, nodes, is_name=is_name) if unfinished and target else ""
-    return Failed(cause=f"{refusal}. Create a plan for that release") if refusal else None
+    return Failed(cause=refusal, advice="Create a plan for that release") if refusal else None
 
 
 async def _is_upgraded(ctx: ReconcileContext, version: str) -> bool:

@@ -52,8 +52,8 @@ def _seconds_left(ctx: ReconcileContext) -> float:
 
 
 async def _name(ctx: ReconcileContext) -> None:
-    """Name what is left in an event, and in the message of a failure; passing_on.leave names it at a deletion."""
-    text = ". ".join(await host_changes.left(ctx))
-    if text and not objects.is_deleting(ctx.raw):
-        ctx.events.warning(ctx.raw, EVENT_REASON, text)
-        ctx.status.remark(text)
+    """Name what is left in an event, and in the next steps of a failure; passing_on.leave names it at a deletion."""
+    steps = await host_changes.left(ctx)
+    if steps and not objects.is_deleting(ctx.raw):
+        ctx.events.warning(ctx.raw, EVENT_REASON, ". ".join(step.sentence for step in steps))
+        ctx.status.remind(steps)

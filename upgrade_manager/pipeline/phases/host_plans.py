@@ -139,7 +139,7 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
     if isinstance(result, Waiting):
         return result
     if isinstance(result, Failed):
-        ctx.events.warning(ctx.raw, "HostChangeLeft", result.cause, about=change.id)
+        ctx.events.warning(ctx.raw, "HostChangeLeft", result.message, about=change.id)
         return None
     if succeeds and change is SKIP:
         jobs = (await ctx.watch(suc_jobs(ctx.owner))).derive(PlanJob.of)

@@ -89,7 +89,7 @@ async def _preflight(ctx: ReconcileContext, nodes: Sequence[Object], problems: S
     result = await ctx.preflight.check(ctx.client, plan=plan, annotations=annotations, nodes=nodes, problems=problems)
     if isinstance(result, Pending):
         return Waiting(message=result.message, after=result.retry_after, waits=_check_waits(ctx, result, nodes))
-    return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()
+    return Failed(cause=result.cause, advice="Then create a new plan") if isinstance(result, Rejected) else Completed()
 
 
 def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object]) -> tuple[Wait, ...]:

@@ -61,8 +61,8 @@ async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed
     if not problem:
         return Completed()
     return Failed(
-        cause=f"{named(image)}: several Pods cannot mount its PersistentVolumeClaim "
-        f"({problem}). {IMPORT_AGAIN}, then create a new plan"
+        cause=f"{named(image)}: several Pods cannot mount its PersistentVolumeClaim ({problem})",
+        advice=f"{IMPORT_AGAIN}, then create a new plan",
     )
 
 
@@ -76,7 +76,7 @@ def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResu
         return Waiting(message=f"{about}: {obstacle.why}. {obstacle.way_out}", waits=(_wait(ctx, image),))
     if obstacle is not None and obstacle.is_final:
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
-        return Failed(cause=f"{about}: {obstacle.why}. Check {check}, then create a new plan")
+        return Failed(cause=f"{about}: {obstacle.why}", advice=f"Check {check}, then create a new plan")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
     return Waiting(message=f"{about}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
 

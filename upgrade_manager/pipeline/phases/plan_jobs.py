@@ -17,7 +17,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, Component, 
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time, seconds_between
-from upgrade_manager.blockers.job_failures import job_failure_message
+from upgrade_manager.blockers.job_failures import job_failure
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.condition_words import condition_words
@@ -158,7 +158,8 @@ async def follow_plan(
     for node, job in progress.jobs.items():
         states.record(ctx, node, job.state.progress, message=_node_message(job.state))
     if progress.failed is not None:
-        return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed.state)}")
+        failure = await job_failure(ctx.client, progress.failed.state)
+        return Failed(cause=f"Node {progress.failed.node}: {work} {failure.cause}", log=failure.log)
     if progress.failure:
         return Failed(cause=f"{work} failed: {progress.failure}")
     nodes = (await ctx.watch(MANAGED_NODES)).list()

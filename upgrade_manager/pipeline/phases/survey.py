@@ -124,15 +124,15 @@ def _explained(waiting: Waiting, entries: Mapping[str, Any], images: Mapping[str
 async def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) -> PhaseResult:
     """Fail the upgrade for findings, and for a survey that has failed; with spec.force, report both and go on."""
     found = f"the node survey found problems: {findings}" if findings else ""
-    failed = result.cause if isinstance(result, Failed) else ""
+    failed = result if isinstance(result, Failed) else None
     if not found and not failed:
         return result
     if ctx.plan.spec.force:
-        text = ". ".join(filter(None, (found, failed)))
+        text = ". ".join(filter(None, (found, failed.message if failed else "")))
         return await _go_on(ctx, FINDINGS, f"The upgrade goes on, because of spec.force, although {text}")
-    # A command stands at the end.
     hint = f"{found}; spec.force: true skips this check" if found else ""
-    return Failed(cause=". ".join(filter(None, (hint, failed))))
+    cause = ". ".join(filter(None, (hint, failed.cause if failed else "")))
+    return Failed(cause=cause, log=failed.log if failed else "")
 
 
 async def _go_on(ctx: ReconcileContext, reason: str, message: str) -> Completed:

@@ -1,0 +1,145 @@
+"""The next steps after a failure, by the phase that failed and by what is left."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.pipeline.ending.test_held_nodes_found import NEWER, OLDER, ended, hold
+from tests.support.managers.upgrade import condition
+from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_MIN_CERTS_DAYS
+from upgrade_manager.api.next_steps import MAX_COMMAND, MAX_STEPS, NextStep
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.pipeline.ending import failure
+from upgrade_manager.pipeline.outcome import Failed
+
+if TYPE_CHECKING:
+    from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: Characters that shells, and the echo of some, interpret.
+QUOTED = 'it\'s "$HOME" \\n'
+TIME = "2026-01-01T00:00:00Z"
+CAUSE = Failed(cause="the disk is full", log="kubectl logs -n a job/b")
+CORRECT = "correct the cause, then create a new UpgradePlan"
+NOTHING = "This plan has changed nothing: components, nodes and VMs are as they were"
+
+
+def reached(*phases: str) -> dict[str, Any]:
+    return {"phaseTransitionTimestamps": [{"phase": one, "phaseTransitionTimestamp": TIME} for one in phases]}
+
+
+async def recorded(ctx: ReconcileContext, failed: Failed) -> dict[str, Any]:
+    await failure.record(ctx, failed)
+    await ctx.persist()
+    return dict(objects.status(await ctx.client.get(UPGRADE_PLANS, "up")))
+
+
+@pytest.mark.rule("api: failed: Degraded=True (UpgradeFailed) with the cause and what to do")
+@pytest.mark.parametrize(
+    ("phases", "todo", "unchanged"),
+    [
+        pytest.param((), f"Nothing was changed yet; {CORRECT}", NOTHING, id="Initialize"),
+        pytest.param(
+            ("Initializing", "Initialized", "ISODownloading"),
+            f"Nothing was changed yet; {CORRECT}",
+            NOTHING,
+            id="ISODownload",
+        ),
+        pytest.param(
+            ("MetadataPopulated", "ImagePreloading"),
+            f"C{CORRECT[1:]}",
+            "This plan has changed no component and no node; images that nodes have loaded stay there",
+            id="ImagePreload",
+        ),
+        pytest.param(
+            ("ImagePreloaded", "ClusterUpgrading"),
+            f"C{CORRECT[1:]}",
+            "This plan has upgraded no node. Components may run the new release already, and the next plan upgrades "
+            "the others",
+            id="ClusterUpgrade",
+        ),
+        pytest.param(
+            ("ClusterUpgraded", "NodeUpgrading"),
+            f"C{CORRECT[1:]}",
+            "Upgraded nodes keep the new release: n1",
+            id="NodeUpgrade",
+        ),
+    ],
+)
+async def test_steps_depend_on_the_failed_phase(
+    cluster: Harvester, phases: tuple[str, ...], todo: str, unchanged: str
+) -> None:
+    states = {"n1": {"state": "PostDrained"}, "n2": {"state": "ImagePreloaded"}} if len(phases) == 2 else {}
+    ctx = await ended(cluster, {"n1": NEWER, "n2": NEWER}, hooks=False, nodeUpgradeStatuses=states, **reached(*phases))
+    status = await recorded(ctx, CAUSE)
+    assert condition({"status": status}, "Degraded") == ("True", "UpgradeFailed", f"the disk is full. {todo}")
+    assert condition({"status": status}, "Progressing")[2] == "the disk is full. Log: kubectl logs -n a job/b"
+    texts = [step["text"] for step in status["nextSteps"]]
+    assert texts[:3] == [todo, unchanged, "The log of the failed Job has the cause"]
+    assert status["nextSteps"][2]["command"] == CAUSE.log
+
+
+async def test_held_nodes_stand_between_cause_and_new_plan(cluster: Harvester) -> None:
+    states = {"n1": {"state": "PreDraining"}, "n2": {"state": "ImagePreloaded"}}
+    ctx = await ended(cluster, dict.fromkeys(states, OLDER), nodeUpgradeStatuses=states, **reached("NodeUpgrading"))
+    await hold(cluster, "n1")
+    status = await recorded(ctx, CAUSE)
+    assert condition({"status": status}, "Available")[2] == (
+        "Failed in NodeUpgrade: 0 of 2 nodes upgraded, n1 cordoned. Next step: see Degraded"
+    )
+    texts = [step["text"].partition(" ")[0] for step in status["nextSteps"]]
+    assert texts == ["Do", "Node", "Node", "The", "Once", "To"]
+    assert status["nextSteps"][0]["text"] == f"Do not uncordon n1; {CORRECT}"
+
+
+async def test_drain_hooks_are_not_removed_while_nodes_wait(cluster: Harvester) -> None:
+    states = {"n1": {"state": "PostDrained"}, "n2": {"state": "ImagePreloaded"}}
+    ctx = await ended(cluster, {"n1": NEWER, "n2": OLDER}, nodeUpgradeStatuses=states, **reached("NodeUpgrading"))
+    status = await recorded(ctx, Failed(cause="x", advice="Check it, then create a new plan"))
+    assert condition({"status": status}, "Degraded")[2] == (
+        "x. Do not remove the drain hooks that hold n2; check it, then create a new plan"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [("up", "up-2"), ("up-9", "up-10"), ("to-v1.8.0", "to-v1.8.0-2"), ("a" * 253, f"{'a' * 247}-2")],
+    ids=["first", "numbered", "a version", "the longest"],
+)
+async def test_command_creates_the_same_plan_again(cluster: Harvester, name: str, following: str) -> None:
+    raw = await cluster.plan(name, spec={"version": "v1.8.0", "force": True})
+    annotations = {ANNOTATION_MIN_CERTS_DAYS: QUOTED, ANNOTATION_CREATED_BY: "root", "team": "a"}
+    raw = await cluster.client.patch(UPGRADE_PLANS, name, MergePatch({"metadata": {"annotations": annotations}}))
+    ctx = cluster.context(raw)
+    await failure.record(ctx, CAUSE)
+    command = ctx.status["nextSteps"][-1]["command"]
+    program, form, manifest, *rest = shlex.split(command)
+    assert (program, form, rest) == ("printf", "%s", ["|", "kubectl", "create", "-f", "-"])
+    plan = json.loads(manifest)
+    assert plan["metadata"] == {"name": following, "annotations": {ANNOTATION_MIN_CERTS_DAYS: QUOTED}}
+    assert plan["spec"] == objects.spec(raw)
+
+
+def test_long_command_is_left_out_and_steps_are_bounded() -> None:
+    step = NextStep(text="x", command="y" * (MAX_COMMAND + 1))
+    assert step.entry() == {"text": "x"}
+    assert step.sentence.startswith("x: yyy")
+    assert MAX_STEPS < 100
+
+
+async def test_steps_of_the_clean_up_follow_the_first(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan())
+    await failure.record(ctx, CAUSE)
+    before = list(ctx.status["nextSteps"])
+    added = [NextStep(text=f"host {number}", command="rm x") for number in range(MAX_STEPS)]
+    for _ in range(2):
+        ctx.status.remind(added[:2])
+    assert ctx.status["nextSteps"] == [before[0], added[0].entry(), added[1].entry(), *before[1:]]
+    ctx.status.remind(added)
+    assert len(ctx.status["nextSteps"]) == MAX_STEPS

@@ -1,0 +1,114 @@
+"""The record of a failure: its cause, what is left, and the next steps of a user.
+
+reconciler.py calls it when a phase fails. ../phases/host_ending.py adds what the end of the plan could not undo.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.annotations import USER_ANNOTATIONS
+from upgrade_manager.api.display import failed_phase
+from upgrade_manager.api.keys import API_VERSION, KIND
+from upgrade_manager.api.names import MAX_NAME
+from upgrade_manager.api.next_steps import NextStep
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.text import name_list
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.ending.held_nodes import Frozen
+    from upgrade_manager.pipeline.outcome import Failed
+
+_CORRECT = "Correct the cause, then create a new UpgradePlan"
+_NOTHING = "This plan has changed nothing: components, nodes and VMs are as they were"
+#: The parts of the cluster that are as they were after a failure in a phase.
+_UNCHANGED = {
+    PhaseName.IMAGE_PRELOAD: "This plan has changed no component and no node; images that nodes have loaded stay there",
+    PhaseName.CLUSTER_UPGRADE: "This plan has upgraded no node. Components may run the new release already, and the "
+    "next plan upgrades the others",
+}
+#: The phases in which nodes are upgraded.
+_ON_NODES = frozenset({PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP})
+#: The number at the end of a plan's name.
+_NUMBER = re.compile(r"-([0-9]{1,4})\Z")
+
+
+async def record(ctx: ReconcileContext, failed: Failed) -> None:
+    """End the upgrade in the status, which the caller writes."""
+    frozen = await held_nodes.find(ctx)
+    unrecorded = [NextStep(text=text) for text in settlement.name_unrecorded(ctx)]
+    left = [*(held_nodes.steps(frozen) if frozen else ()), *await passing_on.owed(ctx), *unrecorded]
+    todo = _todo(ctx, failed, frozen)
+    steps = [NextStep(text=todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
+    if frozen is not None:
+        steps.append(held_nodes.WITHOUT_MANAGER)
+    ctx.status.fail(failed.message, cause=failed.cause, todo=todo, cordoned=_cordoned(frozen), steps=steps)
+
+
+def _cordoned(frozen: Frozen | None) -> list[str]:
+    return [node for node, _ in frozen.held] if frozen else []
+
+
+def _todo(ctx: ReconcileContext, failed: Failed, frozen: Frozen | None) -> str:
+    """Return the sentence with what to do, and what not to do."""
+    todo, cordoned = failed.advice or _CORRECT, _cordoned(frozen)
+    if cordoned:
+        lead = f"Do not uncordon {name_list(cordoned)}"
+    elif frozen is not None:
+        lead = f"Do not remove the drain hooks that hold {name_list(frozen.nodes)}"
+    elif _failed_phase(ctx) not in {*_UNCHANGED, *_ON_NODES}:
+        lead = "Nothing was changed yet"
+    else:
+        return todo
+    return f"{lead}; {todo[:1].lower()}{todo[1:]}"
+
+
+def _failed_phase(ctx: ReconcileContext) -> PhaseName:
+    return failed_phase(ctx.status.recorded_phases())
+
+
+def _unchanged(ctx: ReconcileContext) -> Iterator[NextStep]:
+    """Yield what is as it was, or keeps the new release."""
+    phase = _failed_phase(ctx)
+    if phase not in _ON_NODES:
+        yield NextStep(text=_UNCHANGED.get(phase, _NOTHING))
+        return
+    upgraded = sorted(node for node in ctx.status.known_nodes() if _is_upgraded(ctx, node))
+    if upgraded:
+        yield NextStep(text=f"Upgraded nodes keep the new release: {name_list(upgraded)}")
+
+
+def _is_upgraded(ctx: ReconcileContext, node: str) -> bool:
+    state = ctx.status.node_state(node)
+    return state is not None and state.upgraded
+
+
+def _log(failed: Failed) -> Iterator[NextStep]:
+    if failed.log:
+        yield NextStep(text="The log of the failed Job has the cause", command=failed.log)
+
+
+def _new_plan(ctx: ReconcileContext) -> NextStep:
+    """Return the command that creates a plan with the same spec; the webhook checks it as any other."""
+    kept = {key: value for key, value in objects.annotations_of(ctx.raw).items() if key in USER_ANNOTATIONS}
+    metadata = {"name": _following(ctx.owner.name), **({"annotations": kept} if kept else {})}
+    plan = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": ctx.plan.raw_spec}
+    # The echo of some shells interprets backslashes.
+    manifest = shlex.quote(json.dumps(plan, separators=(",", ":")))
+    text = "Once the cause is corrected, create a new UpgradePlan. This command creates one with the same spec"
+    return NextStep(text=text, command=f"printf %s {manifest} | kubectl create -f -")
+
+
+def _following(name: str) -> str:
+    """Return the plan's name with the next number."""
+    found = _NUMBER.search(name)
+    stem, number = (name[: found.start()], int(found[1])) if found else (name, 1)
+    return f"{stem[: MAX_NAME - 6].rstrip('-.')}-{number + 1}"

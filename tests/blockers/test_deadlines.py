@@ -25,7 +25,7 @@ FIELDS: dict[str, Any] = {
     "released": NOW,
     "ready_changed": NOW,
     "pods": "",
-    "remedy": "",
+    "remedies": (),
     "release_os": "",
 }
 

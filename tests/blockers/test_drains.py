@@ -7,7 +7,6 @@ import pytest
 
 from upgrade_manager.blockers.drains import FINDERS
 from upgrade_manager.blockers.finder import find_blockers
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.pod_end import unended
 
@@ -24,11 +23,15 @@ STATUS = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2, "ex
 KEPT = "PodDisruptionBudget ns/b: it keeps Pod p on node n1 ({})"
 ALLOWS_NONE = KEPT.format("it allows no disruption: 1 Pods are healthy, 2 must be")
 DELETE = "kubectl delete pdb -n ns b"
-READY = f"(1) Repair its other Pods (2) Or delete it, if none of them has to run: {DELETE}"
+SAVE = "Save the budget: kubectl get pdb -n ns b -o yaml > pdb-ns-b.yaml"
+UNDO = "Undo it after the upgrade: kubectl create -f pdb-ns-b.yaml"
+READY = f"(1) Repair its other Pods (2) {SAVE} (3) Or delete it, if none of them has to run: {DELETE} (4) {UNDO}"
 ONE_DOWN = (
     "(1) Add a replica to its workload "
     "(2) Or allow one Pod to be down until the upgrade has ended (minAvailable is 2 now): "
-    """kubectl patch pdb -n ns b --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'"""
+    """kubectl patch pdb -n ns b --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}' """
+    "(3) Undo it after the upgrade: "
+    """kubectl patch pdb -n ns b --type=merge -p '{"spec":{"minAvailable":2,"maxUnavailable":null}}'"""
 )
 
 
@@ -127,25 +130,25 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
         row(
             budget(metadata={"generation": 2}, disruptionsAllowed=1),
             KEPT.format("its status is stale: the disruption controller has not processed its spec"),
-            f"Delete it: {DELETE}",
+            f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="not observed",
         ),
         row(
             budget(observedGeneration=None, disruptionsAllowed=1),
             KEPT.format("its status is stale: the disruption controller has not processed its spec"),
-            f"Delete it: {DELETE}",
+            f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="never observed",
         ),
         row(
             budget(expectedPods=0),
             KEPT.format("its status is stale: it expects 0 Pods"),
-            f"Delete it: {DELETE}",
+            f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="expects none",
         ),
         row(
             budget(conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale of Foo/x."}]),
             KEPT.format("its status is stale: no scale of Foo/x"),
-            f"Delete it: {DELETE}",
+            f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="not computed",
         ),
         row(
@@ -173,7 +176,7 @@ def test_budget_of_pods_without_owner_is_stale(view: FakeView) -> None:
     view.found["Pod"], view.found["PodDisruptionBudget"] = [pod(ownerReferences=None)], [budget()]
     (found,) = blockers(view)
     assert found.message == KEPT.format("it is stale: its Pods have no owner that would replace them")
-    assert found.remedy == f"Delete it: {DELETE}"
+    assert found.remedy == f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}"
 
 
 def test_budget_of_longhorn_stays_until_volumes_are_healthy(view: FakeView) -> None:
@@ -181,8 +184,10 @@ def test_budget_of_longhorn_stays_until_volumes_are_healthy(view: FakeView) -> N
     view.found["PodDisruptionBudget"] = [budget(namespace="longhorn-system")]
     (found,) = blockers(view)
     assert found.remedy == (
-        "(1) Wait until no volume is degraded: kubectl get volumes.longhorn.io -n longhorn-system (2) Delete it then: "
-        "kubectl delete pdb -n longhorn-system b"
+        "(1) Wait until no volume is degraded: kubectl get volumes.longhorn.io -n longhorn-system "
+        "(2) Save the budget: kubectl get pdb -n longhorn-system b -o yaml > pdb-longhorn-system-b.yaml "
+        "(3) Delete it then: kubectl delete pdb -n longhorn-system b "
+        "(4) Undo it after the upgrade: kubectl create -f pdb-longhorn-system-b.yaml"
     )
 
 
@@ -195,7 +200,7 @@ def test_two_budgets_of_a_pod_are_both_named(view: FakeView) -> None:
         "PodDisruptionBudget ns/b: it keeps Pods p, q on node n1 "
         "(another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts)"
     )
-    assert found[0].remedy == f"Keep one of them: {DELETE}"
+    assert found[0].remedy == f"(1) {SAVE} (2) Keep one of them, and delete the other: {DELETE} (3) {UNDO}"
 
 
 def test_budgets_of_the_pods_namespaces_alone_are_watched(view: FakeView) -> None:
@@ -251,7 +256,7 @@ def test_pod_that_does_not_end_is_named(view: FakeView, finalizers: object, phas
     assert (found.reason, found.kind, found.name, found.since) == ("DrainFailing", "Pod", "p", view.ago(900))
     expected = unended(lingering)
     assert found.message == f"Pod ns/p: it is deleted, but {expected.why}"
-    assert found.remedy == steps(*expected.ways_out)
+    assert found.remedies == expected.ways_out
 
 
 @pytest.mark.parametrize(

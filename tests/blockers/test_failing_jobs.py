@@ -57,7 +57,7 @@ STUCK = "Show its events: kubectl describe pod -n ns p"
         row(
             [pod()],
             "its Pod p does not end on node n1",
-            f"(1) {STUCK} (2) {check_kubelet('n1')} (3) If the node is off and stays so: {FORCE}",
+            f"(1) {STUCK} (2) {check_kubelet('n1')} (3) If the node is off and stays so, delete the Pod: {FORCE}",
             id="on a node",
         ),
         row([pod(phase="Pending", node="")], "its Pod p does not end", STUCK, id="not scheduled"),

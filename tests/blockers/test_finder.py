@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.finder import RECHECK, SYNC_RETRY, Finder, find_blockers
 from upgrade_manager.blockers.wait import (
     DeploymentWait,
@@ -43,7 +44,14 @@ def _find(view: View, wait: Wait) -> Iterator[Blocker]:
 
 def _blocker(wait: Wait, name: str) -> Blocker:
     return Blocker(
-        reason=REASON, kind="Pod", namespace="ns", name=name, node="n1", message="m", remedy="r", since=wait.since
+        reason=REASON,
+        kind="Pod",
+        namespace="ns",
+        name=name,
+        node="n1",
+        message="m",
+        remedies=(Remedy("r"),),
+        since=wait.since,
     )
 
 

@@ -182,4 +182,5 @@ def test_import_without_its_controller_names_the_deployment(view: FakeView) -> N
     view.found["Deployment"] = [{**CDI, "spec": {"replicas": 0}, "status": {}}]
     (found,) = blockers(view, wait(view))
     assert "(Deployment ns/cdi-deployment is scaled to 0 replicas; 12 %)" in found.message
-    assert found.remedy == "Start it: kubectl -n ns scale deploy/cdi-deployment --replicas=1"
+    scale = "kubectl -n ns scale deploy/cdi-deployment --replicas"
+    assert found.remedy == f"(1) Start it: {scale}=1 (2) Undo it after the upgrade: {scale}=0"

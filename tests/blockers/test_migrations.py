@@ -56,14 +56,23 @@ def fixed(**condition: Any) -> dict[str, Any]:
 
 
 RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
-MIGRATE = f"(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin: {RESTART}"
-EITHER = "(1) Migrate it: virtctl migrate db01 -n ns (2) Or stop it: virtctl stop db01 -n ns"
-STOP = "Stop the VM: virtctl stop db01 -n ns"
+MIGRATE = (
+    "(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin, restart KubeVirt's controller: "
+    f"{RESTART}"
+)
+AGAIN = "Undo it after the upgrade: virtctl start db01 -n ns"
+EITHER = f"(1) Migrate it: virtctl migrate db01 -n ns (2) Or stop it: virtctl stop db01 -n ns (3) {AGAIN}"
+STOP = f"(1) Stop the VM: virtctl stop db01 -n ns (2) {AGAIN}"
 LAST = "If nothing else helps, stop the VM: virtctl stop db01 -n ns"
-WAITS = f"(1) Show why: kubectl describe vmim -n ns m (2) {LAST}"
+WAITS = f"(1) Show why: kubectl describe vmim -n ns m (2) {LAST} (3) {AGAIN}"
 CANCEL = "If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel db01 -n ns"
-MOVES = f"(1) Show its progress: kubectl describe vmim -n ns m (2) {CANCEL} (3) {LAST}"
-FORCE = "If its system does not shut down: virtctl stop db01 -n ns --force --grace-period=0"
+MOVES = f"(1) Show its progress: kubectl describe vmim -n ns m (2) {CANCEL} (3) {LAST} (4) {AGAIN}"
+FORCE = "If its system does not shut down, force it: virtctl stop db01 -n ns --force --grace-period=0"
+BARE_REMEDY = (
+    "(1) Save the instance: kubectl get vmi -n ns db01 -o yaml > vmi-ns-db01.yaml (2) Delete it: kubectl delete vmi "
+    "-n ns db01 (3) Undo it after the upgrade: kubectl create -f vmi-ns-db01.yaml (4) If the migration does not begin, "
+    f"restart KubeVirt's controller: {RESTART}"
+)
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
 BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
 ARRIVED = migration("Succeeded", name="arrived", created="2026-01-01T11:30:00Z")
@@ -114,7 +123,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
             {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},
             [],
             "it has no migration",
-            MIGRATE.replace("Migrate it: virtctl migrate db01 -n ns", "Delete it: kubectl delete vmi -n ns db01"),
+            BARE_REMEDY,
             id="bare",
         ),
     ],
@@ -134,7 +143,8 @@ def test_controller_that_does_not_run_is_named(view: FakeView) -> None:
     assert blocker.message.endswith(
         "(it has no migration; Deployment harvester-system/virt-controller is scaled to 0 replicas)"
     )
-    assert blocker.remedy == "Start it: kubectl -n harvester-system scale deploy/virt-controller --replicas=1"
+    scale = "kubectl -n harvester-system scale deploy/virt-controller --replicas"
+    assert blocker.remedy == f"(1) Start it: {scale}=1 (2) Undo it after the upgrade: {scale}=0"
     view.found["VirtualMachineInstance"] = [fixed()]
     assert [one.remedy for one in blockers(view)] == [STOP]
 

@@ -38,11 +38,11 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
 
 FREE = "Provide the resource that the scheduler reports as missing"
 PULL = (
-    "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors "
-    "(kubectl edit settings.harvesterhci.io containerd-registry)"
+    "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors: "
+    "kubectl edit settings.harvesterhci.io containerd-registry"
 )
 MISSES = "Create the ConfigMap or Secret that the container refers to"
-RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
+RESTART = "systemctl try-restart rke2-server rke2-agent"
 START = (
     "Check containerd on node n1: tail -n 50 /var/lib/rancher/rke2/agent/containerd/containerd.log "
     f"(2) If it hangs, check its disk, and restart it there: {RESTART}"
@@ -188,12 +188,14 @@ def test_restarted_container_that_is_no_crash_loop(view: FakeView, container: di
 
 
 def test_taint_comes_before_what_else_the_scheduler_may_miss(view: FakeView) -> None:
-    taint = {"key": "maintenance", "effect": "NoSchedule"}
+    taint = {"key": "maintenance", "value": "v", "effect": "NoSchedule"}
     view.found["Node"] = [{"metadata": {"name": "n1"}, "spec": {"taints": [taint]}}]
     blocker = pod_blocker(view, pod(**unscheduled("0/1 nodes are available.")), node="", since=NOON)
     assert blocker is not None
-    remove = "Remove the taint of node n1: kubectl taint node n1 maintenance:NoSchedule-"
-    assert blocker.remedy == f"(1) {remove} (2) Show its events: kubectl describe pod -n ns p"
+    taint_node = "kubectl taint node n1 maintenance"
+    remove = f"Remove the taint of node n1: {taint_node}:NoSchedule-"
+    undo = f"Undo it after the upgrade: {taint_node}=v:NoSchedule"
+    assert blocker.remedy == f"(1) {remove} (2) {undo} (3) Show its events: kubectl describe pod -n ns p"
 
 
 def test_node_of_the_wait_comes_first(view: FakeView) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, Component
+from upgrade_manager.api.remedy import Remedy, remedy_text
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.known_wait import LostHookWait
@@ -35,7 +36,11 @@ STATUS = (
     "(2) Show the events of its Pods: kubectl describe pods -n cattle-system "
     "(3) If they run but are not ready, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
-SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"
+SCALE = Remedy(
+    "Start it",
+    command="kubectl -n cattle-system scale deploy/rancher --replicas=1",
+    undo="kubectl -n cattle-system scale deploy/rancher --replicas=0",
+)
 DRAINED = f"Secret fleet-local/m-machine-plan: {AWAITS_DRAIN.format('node n1')}"
 SILENT = "Rancher does not report why"
 
@@ -72,7 +77,7 @@ def _runs(view: FakeView) -> None:
     [
         row([], "does not exist", "Install it again: kubectl -n cattle-system get deploy", id="no Deployment"),
         row([{"status": {"availableReplicas": 0}}], "is not available", STATUS, id="no replica"),
-        row([{"spec": {"replicas": 0}}], "is scaled to 0 replicas", SCALE, id="scaled down"),
+        row([{"spec": {"replicas": 0}}], "is scaled to 0 replicas", remedy_text([SCALE]), id="scaled down"),
         row([{"status": {"availableReplicas": "1"}}], "is not available", STATUS, id="wrong type"),
     ],
 )
@@ -113,7 +118,7 @@ def test_cluster_upgrade_without_rancher_names_it(view: FakeView) -> None:
     assert found == replace(
         silent,
         message="Deployment cattle-system/rancher is scaled to 0 replicas; Job ns/j needs it",
-        remedy=SCALE,
+        remedies=(SCALE,),
     )
 
 
@@ -145,7 +150,7 @@ def test_cluster_upgrade_with_rancher_has_no_blocker(view: FakeView) -> None:
 def test_lost_hooks_are_rancher_s_outage_first(view: FakeView, replicas: int, reason: str, kind: str) -> None:
     view.found["Deployment"] = [{"status": {"availableReplicas": replicas}}]
     wait = LostHookWait(
-        namespace="fleet-local", name="local", since=view.ago(700), detail="n1: lost", remedy="raise it"
+        namespace="fleet-local", name="local", since=view.ago(700), detail="n1: lost", remedies=(Remedy("raise it"),)
     )
     (found,) = blockers(view, wait)
     assert (found.reason, found.kind) == (reason, kind)

@@ -1,8 +1,14 @@
+"""Remedies that several finders share."""
+
 from __future__ import annotations
 
-from upgrade_manager.blockers.remedy import steps
+import pytest
+
+from upgrade_manager.blockers.remedy import permissions
+
+ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
 
 
-def test_only_several_steps_are_numbered() -> None:
-    assert steps("kubectl get pods") == "kubectl get pods"
-    assert steps("Start it", "kubectl get pods") == "(1) Start it (2) kubectl get pods"
+@pytest.mark.parametrize(("namespace", "place"), [("", ""), ("ns", " -n ns")], ids=["cluster", "namespace"])
+def test_permissions_are_checked_as_the_manager(namespace: str, place: str) -> None:
+    assert permissions(namespace).command == f"kubectl auth can-i --list{place} --as={ACCOUNT}"

@@ -181,8 +181,9 @@ async def test_instance_without_a_machine_has_one_remedy(view: FakeView, tmp_pat
     devices = {**instance, "spec": {"nodeSelector": {}}}
     reader = MemoryReader({NODES: [node("a"), node("b")], VIRTUAL_MACHINE_INSTANCES: [devices]})
     (refusal,) = await find(CHECK, reader)
-    assert blocker.remedy == "Delete it: kubectl delete vmi -n default free"
-    assert all(text.rstrip(")").endswith(blocker.remedy) for text in (job, stopped, refusal))
+    assert blocker.remedies[-1].command == "kubectl delete vmi -n default free"
+    assert all(text.rstrip(")").endswith(blocker.remedy) for text in (job, stopped))
+    assert refusal.endswith(". ".join(map(str, blocker.remedies)))
 
 
 async def test_migration_that_brought_a_vm_does_not_explain_its_stay(view: FakeView, tmp_path: Path) -> None:

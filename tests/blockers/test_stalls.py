@@ -44,7 +44,7 @@ async def test_unschedulable_pod_is_named_until_it_runs() -> None:
         plan = await stage.until_plan(is_stalled)
         (blocker,) = objects.status(plan)["blockers"]
         assert (blocker["kind"], blocker["reason"]) == ("Pod", "PodUnschedulable")
-        assert blocker["remedy"].endswith(f"(2) Show its events: kubectl describe pod -n {PLACE} {blocker['name']}")
+        assert blocker["remedy"].endswith(f" Show its events: kubectl describe pod -n {PLACE} {blocker['name']}")
         assert condition(plan, "Stalled")[:2] == ("True", "PodUnschedulable")
         shown = f"Job {PLACE}/upgrade-cluster-upgrade: attempt 2 of 3; the last attempt failed; {blocker['message']}"
         assert condition(plan, "Progressing")[2] == shown

@@ -63,13 +63,28 @@ def term(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
 )
 def test_taints_are_removed(view: FakeView, nodes: list[Any], found: list[str]) -> None:
     view.found["Node"] = nodes
-    assert untaint_steps(view, pod()) == found
+    assert [*map(str, untaint_steps(view, pod()))] == found
+
+
+@pytest.mark.parametrize(
+    ("taint", "undo"),
+    [
+        row(TAINT, "kubectl taint node n1 a/b=v:NoSchedule", id="taint"),
+        row({"key": "a/b", "effect": "NoExecute"}, "kubectl taint node n1 a/b:NoExecute", id="without a value"),
+        row(CORDON, "kubectl cordon n1", id="cordon"),
+        row(DOWN, "", id="by Kubernetes itself"),
+    ],
+)
+def test_removed_taint_is_given_back(view: FakeView, taint: dict[str, str], undo: str) -> None:
+    view.found["Node"] = [node("n1", taint)]
+    (step,) = untaint_steps(view, pod())
+    assert step.undo == undo
 
 
 def test_only_nodes_that_the_pod_may_have_are_untainted(view: FakeView) -> None:
     view.found["Node"] = [node("n9", TAINT)] + [node(f"n{number}", TAINT, a="b") for number in range(6)]
     (step,) = untaint_steps(view, pod(nodeSelector={"a": "b"}))
-    assert step == "Remove the taint of 6 nodes: kubectl taint node n0 n1 n2 n3 n4 n5 a/b:NoSchedule-"
+    assert str(step) == "Remove the taint of 6 nodes: kubectl taint node n0 n1 n2 n3 n4 n5 a/b:NoSchedule-"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +103,7 @@ def test_only_nodes_that_the_pod_may_have_are_untainted(view: FakeView) -> None:
 )
 def test_tolerated_taints_do_not_matter(view: FakeView, toleration: object, found: list[str]) -> None:
     view.found["Node"] = [node("n1", TAINT)]
-    assert untaint_steps(view, pod(toleration)) == found
+    assert [*map(str, untaint_steps(view, pod(toleration)))] == found
 
 
 @pytest.mark.parametrize(
@@ -109,7 +124,7 @@ def test_only_nodes_that_the_pod_may_have(
     view: FakeView, spec: dict[str, Any], field_selector: str, found: list[str]
 ) -> None:
     view.found["Node"] = [node("n1", TAINT, a="b", **{"kubernetes.io/hostname": "n1"})]
-    assert untaint_steps(view, pod(**spec)) == found
+    assert [*map(str, untaint_steps(view, pod(**spec)))] == found
     assert [one.field_selector for one in view.read] == [field_selector]
 
 

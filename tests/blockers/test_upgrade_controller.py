@@ -25,7 +25,9 @@ STATUS = (
 )
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"
-SCALE = "Start it: kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
+_SCALE = "kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas"
+SCALE = f"(1) Start it: {_SCALE}=1 (2) Undo it after the upgrade: {_SCALE}=0"
+AGAIN = f"Restart it: {RESTART}"
 HANGS = f"(1) Show its log: {LOGS} (2) If its last line is older than a minute, it hangs: {RESTART}"
 REFUSED = "the API server refuses its Jobs"
 TRIAL = (
@@ -35,6 +37,8 @@ TRIAL = (
     "mutatingwebhookconfigurations -o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
 )
 LABEL = "plan.upgrade.cattle.io/p"
+HOSTNAME = "kubectl label --overwrite node n1 kubernetes.io/hostname"
+CORRECT = f"Correct the label: {HOSTNAME}=n1"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}
 
@@ -76,10 +80,17 @@ def blockers(view: FakeView, *, age: float = 60, detail: str = "") -> Sequence[B
             "plan is not valid",
             [EVENT],
             "Plan cattle-system/p is not processed (plan is not valid)",
-            LOGS,
+            f"Show its log: {LOGS}",
             id="says why",
         ),
-        row([1], "", [EVENT], "Plan cattle-system/p is not processed (jobs.batch is forbidden)", LOGS, id="event"),
+        row(
+            [1],
+            "",
+            [EVENT],
+            "Plan cattle-system/p is not processed (jobs.batch is forbidden)",
+            f"Show its log: {LOGS}",
+            id="event",
+        ),
         row(
             [1],
             "",
@@ -111,27 +122,33 @@ def test_silent_controller(
 @pytest.mark.parametrize(
     ("plans", "nodes", "words", "remedy"),
     [
-        row([], [node("n1")], "the controller has set no condition", RESTART, id="no Plan"),
-        row([{"status": {}}], [node("n1")], "the controller has set no condition", RESTART, id="without status"),
+        row([], [node("n1")], "the controller has set no condition", AGAIN, id="no Plan"),
+        row(
+            [{"status": {}}],
+            [node("n1")],
+            "the controller has set no condition",
+            f"Restart it: {RESTART}",
+            id="without status",
+        ),
         row(
             [plan(selector={"matchLabels": {"x": "y"}})],
             [node("n3"), node("n1", x="y"), node("n2")],
             "its nodeSelector does not match n2, n3",
-            "kubectl delete plans.upgrade.cattle.io -n cattle-system p",
+            "Delete the Plan, which is created again: kubectl delete plans.upgrade.cattle.io -n cattle-system p",
             id="selector",
         ),
         row(
             [plan(selector=None)],
             [node("n1")],
             "its nodeSelector does not match n1",
-            "kubectl delete plans.upgrade.cattle.io -n cattle-system p",
+            "Delete the Plan, which is created again: kubectl delete plans.upgrade.cattle.io -n cattle-system p",
             id="no selector",
         ),
         row(
             [plan()],
             [labelled("n1"), labelled("n2")],
             f"all nodes have its label {LABEL} already, perhaps of an earlier Plan of its name",
-            f"kubectl label nodes -l harvesterhci.io/managed=true {LABEL}-",
+            f"Remove the label: kubectl label nodes -l harvesterhci.io/managed=true {LABEL}-",
             id="stale labels",
         ),
         row([plan()], [labelled("n1"), node("n2")], "the controller does not report why", HANGS, id="one is done"),
@@ -189,19 +206,20 @@ def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any],
         row(
             node("n1", **{"kubernetes.io/hostname": "other"}),
             'label kubernetes.io/hostname is "other", but the system-upgrade-controller requires the node\'s name',
-            "kubectl label --overwrite node n1 kubernetes.io/hostname=n1",
+            f"(1) {CORRECT} (2) Undo it after the upgrade: {HOSTNAME}=other",
             id="hostname",
         ),
         row(
             {"metadata": {"name": "n1"}},
             'label kubernetes.io/hostname is "", but the system-upgrade-controller requires the node\'s name',
-            "kubectl label --overwrite node n1 kubernetes.io/hostname=n1",
+            f"(1) {CORRECT} (2) Undo it after the upgrade: {HOSTNAME}-",
             id="no labels",
         ),
         row(
             labelled("n1", "disabled"),
             f"label {LABEL}=disabled excludes it from Plan cattle-system/p",
-            f"kubectl label node n1 {LABEL}-",
+            f"(1) Remove the label: kubectl label node n1 {LABEL}- "
+            f"(2) Undo it after the upgrade: kubectl label node n1 {LABEL}=disabled",
             id="disabled",
         ),
     ],

@@ -75,14 +75,19 @@ def test_volume_with_more_replicas_than_nodes(view: FakeView) -> None:
     fewer = (
         """kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge -p '{"spec":{"numberOfReplicas":3}}'"""
     )
-    assert blocker.remedy == f"(1) Reduce its 4 replicas to 3, for which the cluster has nodes: {fewer} (2) {SKIP}"
+    more = f"Undo it after the upgrade: {fewer}".replace(":3}", ":4}")
+    assert (
+        blocker.remedy
+        == f"(1) Reduce its 4 replicas to 3, for which the cluster has nodes: {fewer} (2) {more} (3) {SKIP}"
+    )
 
 
+PATCH = "kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge -p"
 UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedulingFailure"}
 
 
 @pytest.mark.parametrize(
-    ("spec", "conditions", "text", "give", "patch"),
+    ("spec", "conditions", "text", "give", "patch", "undo"),
     [
         row(
             {"diskSelector": ["fast", "ssd"]},
@@ -90,6 +95,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             "Longhorn places no replica: tags not fulfilled; diskSelector fast, ssd",
             "Add fast, ssd to spec.disks.*.tags",
             '{"diskSelector":null}',
+            '{"diskSelector":["fast","ssd"]}',
             id="disks",
         ),
         row(
@@ -98,6 +104,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             "Longhorn places no replica: ReplicaSchedulingFailure; diskSelector fast; nodeSelector big",
             "Add fast to spec.disks.*.tags and big to spec.tags",
             '{"diskSelector":null,"nodeSelector":null}',
+            '{"diskSelector":["fast"],"nodeSelector":["big"]}',
             id="disks and nodes",
         ),
         row(
@@ -106,12 +113,13 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             "nodeSelector big",
             "Add big to spec.tags",
             '{"nodeSelector":null}',
+            '{"nodeSelector":["big",1]}',
             id="nodes, wrong types",
         ),
     ],
 )
 def test_volume_whose_replica_has_no_place(
-    view: FakeView, spec: dict[str, Any], conditions: list[Any], text: str, give: str, patch: str
+    view: FakeView, spec: dict[str, Any], conditions: list[Any], text: str, give: str, patch: str, undo: str
 ) -> None:
     found = {**volume("degraded", conditions=conditions), "spec": spec}
     view.found["Volume"] = [found]
@@ -120,8 +128,7 @@ def test_volume_whose_replica_has_no_place(
     assert blocker.remedy == (
         f"(1) {give} on each node that is to have a replica: kubectl edit nodes.longhorn.io -n longhorn-system "
         "(2) Or remove the tags from the volume until the upgrade has ended: "
-        "kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
-        f"""-p '{{"spec":{patch}}}' (3) {SKIP}"""
+        f"""{PATCH} '{{"spec":{patch}}}' (3) Undo it after the upgrade: {PATCH} '{{"spec":{undo}}}' (4) {SKIP}"""
     )
 
 

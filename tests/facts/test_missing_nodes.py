@@ -9,9 +9,9 @@ from upgrade_manager.facts.missing_nodes import UNCACHED, WITHOUT_NODE, unlabell
 def test_node_that_the_cache_lacks_is_named_without_a_remedy() -> None:
     """The cache shows it by itself; a blocker that lasts has the remedy."""
     assert str(UNCACHED) == "its Node is not in the cache yet"
-    assert UNCACHED.ways_out == (
-        "Restart the manager: kubectl -n harvester-system rollout restart deploy/harvester-upgrade-manager",
-    )
+    assert [*map(str, UNCACHED.ways_out)] == [
+        "Restart the manager: kubectl -n harvester-system rollout restart deploy/harvester-upgrade-manager"
+    ]
     assert str(WITHOUT_NODE) == "its Node does not exist. Start the node"
 
 
@@ -23,7 +23,7 @@ def test_deleted_machine_is_not_to_be_deleted_again() -> None:
     machine["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["f"])
     deleted = without_node(machine)
     assert deleted.why.endswith("does: it is being deleted, and its finalizer f holds it")
-    assert not any("kubectl delete" in way for way in deleted.ways_out)
+    assert not any("kubectl delete" in str(way) for way in deleted.ways_out)
 
 
 def test_label_is_named_with_its_command() -> None:

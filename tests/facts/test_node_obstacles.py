@@ -13,7 +13,7 @@ START = (
 )
 RESET = ("Check the console of node n1, and start it; if it does not boot, reset it once, so that its fallback starts",)
 BOOT = (
-    "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1",
+    "Find out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100",
     "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
 )
 
@@ -42,11 +42,12 @@ def test_node_that_is_not_back(
     os_image: str, since: str, why: str, ways_out: tuple[str, ...], *, is_ready: bool
 ) -> None:
     found = node_obstacles.not_back("n1", os_image=os_image, release_os=NEW, is_ready=is_ready, since=since)
-    assert found == node_obstacles.NodeObstacle(why=why, ways_out=ways_out)
+    assert found is not None
+    assert (found.why, tuple(map(str, found.ways_out))) == (why, ways_out)
 
 
 def test_cordoned_node_needs_one_command() -> None:
-    assert node_obstacles.cordoned("n1").ways_out == ("kubectl uncordon n1",)
+    assert [*map(str, node_obstacles.cordoned("n1").ways_out)] == ["Uncordon it: kubectl uncordon n1"]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from upgrade_manager.facts.pod_end import unended
 from upgrade_manager.facts.removal import repair_controller
 
 SHOW = "Show its events: kubectl describe pod -n ns p"
-KUBELET = check_kubelet("n1")
-FORCE = "If the node is off and stays so: kubectl delete pod -n ns p --force --grace-period=0"
+KUBELET = str(check_kubelet("n1"))
+FORCE = "If the node is off and stays so, delete the Pod: kubectl delete pod -n ns p --force --grace-period=0"
 TRACKED = "batch.kubernetes.io/job-tracking"
 row = pytest.param
 
@@ -26,7 +26,7 @@ row = pytest.param
             "Succeeded",
             ["a/b"],
             "does not end on node n1, and its finalizer holds it (a/b)",
-            [SHOW, repair_controller(["a/b"])],
+            [SHOW, str(repair_controller(["a/b"]))],
             id="held by a finalizer",
         ),
         row(
@@ -34,7 +34,7 @@ row = pytest.param
             "Running",
             ["a/b", "c/d"],
             "does not end on node n1, and its finalizers hold it (a/b, c/d)",
-            [SHOW, KUBELET, repair_controller(["a/b", "c/d"])],
+            [SHOW, KUBELET, str(repair_controller(["a/b", "c/d"]))],
             id="runs, with finalizers",
         ),
     ],
@@ -42,4 +42,4 @@ row = pytest.param
 def test_reason_and_remedies(node: str, phase: str, finalizers: list[str], why: str, ways_out: list[str]) -> None:
     spec = {"nodeName": node} if node else {}
     found = unended(named("p", "ns", finalizers=finalizers, spec=spec, status={"phase": phase}))
-    assert found == (why, tuple(ways_out))
+    assert (found.why, [*map(str, found.ways_out)]) == (why, ways_out)

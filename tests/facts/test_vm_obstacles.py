@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, staying, stopping, vm_obstacle, without_machine
 
 row = pytest.param
-DELETE = "Delete it: kubectl delete vmi -n ns db"
-STOP, MIGRATE = "virtctl stop db -n ns", "Migrate it: virtctl migrate db -n ns"
+STOP, START = "virtctl stop db -n ns", "virtctl start db -n ns"
+MIGRATE = Remedy("Migrate it", command="virtctl migrate db -n ns")
+SAVE = Remedy("Save the instance", command="kubectl get vmi -n ns db -o yaml > vmi-ns-db.yaml")
+DELETE = Remedy("Delete it", command="kubectl delete vmi -n ns db", undo="kubectl create -f vmi-ns-db.yaml")
 METADATA: dict[str, Any] = {"name": "db", "namespace": "ns", "ownerReferences": [{"kind": "VirtualMachine"}]}
 IMMOVABLE = {"type": "LiveMigratable", "status": "False"}
 
@@ -33,34 +37,34 @@ def migration(phase: str, name: str = "m", **state: Any) -> dict[str, Any]:
         row(
             instance(evictionStrategy="None"),
             "its eviction strategy is None",
-            (MIGRATE, f"Or stop it: {STOP}"),
+            (MIGRATE, Remedy("Or stop it", command=STOP, undo=START)),
             id="strategy None",
         ),
         row(
             instance({**IMMOVABLE, "reason": "SEV", "message": "no\nway"}, evictionStrategy="None"),
             "KubeVirt cannot migrate it: SEV: no way",
-            (f"Stop the VM: {STOP}",),
+            (Remedy("Stop the VM", command=STOP, undo=START),),
             id="not migratable",
         ),
         row(
             instance(IMMOVABLE),
             "KubeVirt cannot migrate it: LiveMigratable is False",
-            (f"Stop the VM: {STOP}",),
+            (Remedy("Stop the VM", command=STOP, undo=START),),
             id="without a reason",
         ),
     ],
 )
-def test_vm_that_only_its_user_moves(found: dict[str, Any], why: str, ways_out: tuple[str, ...]) -> None:
+def test_vm_that_only_its_user_moves(found: dict[str, Any], why: str, ways_out: tuple[Remedy, ...]) -> None:
     expected = VMObstacle(why=why, ways_out=ways_out, needs_user=True) if why else None
     assert staying(found) == expected
     assert expected is None or vm_obstacle(found, [migration("Failed")]) == expected
 
 
-LAST = f"If nothing else helps, stop the VM: {STOP}"
+LAST = Remedy("If nothing else helps, stop the VM", command=STOP, undo=START)
 DESCRIBE = "kubectl describe vmim -n ns m"
-WAITS = (f"Show why: {DESCRIBE}", LAST)
-CANCEL = "If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel db -n ns"
-MOVES = (f"Show its progress: {DESCRIBE}", CANCEL, LAST)
+WAITS = (Remedy("Show why", command=DESCRIBE), LAST)
+CANCEL = Remedy("If it makes no progress, let KubeVirt begin again", command="virtctl migrate-cancel db -n ns")
+MOVES = (Remedy("Show its progress", command=DESCRIBE), CANCEL, LAST)
 
 
 @pytest.mark.rule("blockers: a VM that migrates is shown first and stopped last")
@@ -76,7 +80,9 @@ MOVES = (f"Show its progress: {DESCRIBE}", CANCEL, LAST)
         row([migration("Pending"), migration("Failed", "a")], "migration m is Pending", None, 0, id="one is active"),
     ],
 )
-def test_vm_that_kubevirt_moves(migrations: list[Any], why: str, ways_out: tuple[str, ...] | None, waits: int) -> None:
+def test_vm_that_kubevirt_moves(
+    migrations: list[Any], why: str, ways_out: tuple[Remedy, ...] | None, waits: int
+) -> None:
     found = vm_obstacle(instance(), migrations)
     assert (found.why, found.needs_controller, found.needs_user) == (why, bool(waits), False)
     assert ways_out is None or found.ways_out == ways_out
@@ -86,7 +92,7 @@ def test_vm_that_stops_comes_first() -> None:
     found = vm_obstacle(
         instance(IMMOVABLE) | {"metadata": METADATA | {"deletionTimestamp": "x"}}, [migration("Running")]
     )
-    force = f"If its system does not shut down: {STOP} --force --grace-period=0"
+    force = Remedy("If its system does not shut down, force it", command=f"{STOP} --force --grace-period=0")
     assert found == VMObstacle(why="it is stopping", ways_out=(force,))
 
 
@@ -102,13 +108,13 @@ def test_vm_that_stops_comes_first() -> None:
 def test_instance_without_a_machine_is_deleted(owners: object, change: dict[str, Any]) -> None:
     bare = instance() | {"metadata": METADATA | {"ownerReferences": owners}} | change
     for migrations in ([], [migration("Failed")]):
-        assert vm_obstacle(bare, migrations).ways_out == (DELETE,)
-    last = f"If nothing else helps, {DELETE[0].lower()}{DELETE[1:]}"
-    assert vm_obstacle(bare, [migration("Running")]).ways_out[-1] == last
-    expected = VMObstacle(why="it has no VirtualMachine", ways_out=(DELETE,), needs_user=True)
+        assert vm_obstacle(bare, migrations).ways_out == (SAVE, DELETE)
+    last = replace(DELETE, text="If nothing else helps, delete it")
+    assert vm_obstacle(bare, [migration("Running")]).ways_out[-2:] == (SAVE, last)
+    expected = VMObstacle(why="it has no VirtualMachine", ways_out=(SAVE, DELETE), needs_user=True)
     assert (stopping(bare), without_machine(bare)) == (expected, expected)
     bare["metadata"]["deletionTimestamp"] = "x"
-    assert [one.rpartition(": ")[2] for one in vm_obstacle(bare, []).ways_out] == ["virtctl console db -n ns"]
+    assert [one.command for one in vm_obstacle(bare, []).ways_out] == ["virtctl console db -n ns"]
 
 
 def test_vm_is_queued_while_kubevirt_moves_others() -> None:
@@ -133,5 +139,5 @@ def test_vm_is_queued_while_kubevirt_moves_others() -> None:
 )
 def test_drain_waits_for_unfinished_migrations_to_its_node(state: object, node: str, *, waits: bool) -> None:
     found = arriving({"metadata": METADATA, "status": {"nodeName": node, "migrationState": state}}, "n1")
-    cancel = "Cancel its migration: virtctl migrate-cancel db -n ns"
+    cancel = Remedy("Cancel its migration", command="virtctl migrate-cancel db -n ns")
     assert found == (VMObstacle(why="it migrates to this node", ways_out=(cancel,)) if waits else None)

@@ -19,7 +19,7 @@ DONE = replace(VIEW, state=NodeState.POST_DRAINED, os_image=NEW, jobs={JobType.P
 ONLY = replace(VIEW, state=NodeState.SINGLE_NODE_UPGRADED, os_image=NEW, secret="")
 AGAIN = replace(DONE, jobs={JobType.PRE_DRAIN: job_state(repeated=True)})
 CONSOLE = "Check the console of node n1, and start it"
-FALLBACK = "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1"
+FALLBACK = "Find out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100"
 LOST = [
     pytest.param({"ready": False}, f"it is not Ready; it runs {NEW}", CONSOLE, id="NotReady"),
     pytest.param({"os_image": OLD}, f"it runs {OLD} instead of {NEW}", FALLBACK, id="another OS"),

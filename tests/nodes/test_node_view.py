@@ -123,8 +123,12 @@ def test_ambiguous_machine_is_named_on_the_node() -> None:
     seen = views(nodes=[node("n1")], secrets=secrets, machines=[machine("m1", "n1"), machine("m2", "n1")])["n1"]
     assert seen.machine_problem.startswith("it names the same node as m2, and the Node's annotation")
     show = "kubectl get machines.cluster.x-k8s.io -n fleet-local"
-    annotate = "kubectl annotate --overwrite node n1 cluster.x-k8s.io/machine=MACHINE"
-    assert seen.machine_ways_out == (f"Name its Machine on the Node: {show}; {annotate}",)
+    annotate = "kubectl annotate --overwrite node n1 cluster.x-k8s.io/machine"
+    assert [*map(str, seen.machine_ways_out)] == [
+        f"Show the Machines and their nodes: {show}",
+        f"If its Machine is m1, name it on the Node: {annotate}=m1",
+        f"If its Machine is m2, name it on the Node: {annotate}=m2",
+    ]
 
 
 def test_bare_objects_are_read() -> None:

@@ -115,7 +115,7 @@ def test_hooks_are_sorted_by_node_and_limited() -> None:
 @pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
 def test_cordoned_nodes_are_named_after_the_hooks() -> None:
     hook = secret("s", "m-n1", **{REQUEST: OPTIONS})
-    uncordon = "n2: it is cordoned after its upgrade. Run kubectl uncordon n2"
+    uncordon = "n2: it is cordoned after its upgrade. Uncordon it: kubectl uncordon n2"
     # Rancher uncordons n1 itself.
     assert remaining(hook, cordoned=["n1", "n2"]) == f"n1: {REQUEST} of Secret fleet-local/s {ACKNOWLEDGED}; {uncordon}"
     assert remaining(cordoned=["n2"]) == uncordon

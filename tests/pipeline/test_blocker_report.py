@@ -11,6 +11,7 @@ import pytest
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RECORDED, Harvester
 from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -30,7 +31,9 @@ GUESS = ORIGIN + "is a guess, the manager's version: create a plan with spec.upg
 
 def blocker(name: str = "p", *, reason: BlockerReason = BlockerReason.POD_PENDING) -> Blocker:
     since = virtual_now() - timedelta(minutes=5)
-    return Blocker(reason=reason, kind="Pod", namespace="ns", name=name, message="M", remedy="R", since=since)
+    return Blocker(
+        reason=reason, kind="Pod", namespace="ns", name=name, message="M", remedies=(Remedy("R"),), since=since
+    )
 
 
 def container(*, waiting: Object) -> Object:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.deadlines import from_start
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import MaintenanceWait
@@ -40,7 +41,7 @@ def _find(view: View, wait: MaintenanceWait) -> Iterator[Blocker]:
             name=wait.name,
             node=wait.name,
             message=f"Node {wait.name}: it is in maintenance ({ticket})",
-            remedy=f"kubectl label node {wait.name} {_KEY}-",
+            remedies=(Remedy("Remove the label", command=f"kubectl label node {wait.name} {_KEY}-"),),
             since=wait.since,
         )
 

@@ -38,7 +38,7 @@ class NodeCheck(Phase):
         if not cordoned:
             return Completed()
         node, obstacle = cordoned[0], node_obstacles.cordoned(cordoned[0])
-        wait = known_wait(ctx, CordonedNodeWait, node, detail=obstacle.why, remedy=obstacle.ways_out[0])
+        wait = known_wait(ctx, CordonedNodeWait, node, detail=obstacle.why, remedies=obstacle.ways_out)
         return Waiting(message=f"Node {node} is cordoned", waits=(wait,))
 '''
 TEST = '''

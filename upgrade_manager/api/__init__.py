@@ -17,6 +17,7 @@ __all__ = [
     "node_states",
     "phases",
     "progress",
+    "remedy",
     "spec",
     "status",
     "survey",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.remedy import MAX_REMEDIES, Remedy, fitting, read_remedies, remedy_text
 from upgrade_manager.api.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 MAX_BLOCKERS = 50
 #: Characters of a message.
 MAX_TEXT = 400
-#: Characters of a remedy.
-MAX_REMEDY = 1000
-#: Between the numbered steps of a remedy.
-_STEP = re.compile(r" (?=\(\d\) )")
-#: Bytes of all entries: long names, and texts in other scripts, would be more than 64 kB.
-MAX_BYTES = 60_000
+#: Bytes of all entries: long names, and texts in other scripts, would be more than 96 kB.
+MAX_BYTES = 92_000
 
 
 class BlockerReason(StrEnum):
@@ -75,6 +71,19 @@ _ORDER = {reason: index for index, reason in enumerate(BlockerReason)}
 _REASONS = {str(reason): reason for reason in BlockerReason}
 
 
+class RemedyStatus(ApiModel, json_schema_extra={"required": ["text"]}):
+    """One action of a user against a blocker."""
+
+    text: str = Field(default="", description="What to do.")
+    command: str = Field(
+        default="", description="The command that does it, in one line; absent if the action has no command."
+    )
+    undo: str = Field(
+        default="",
+        description="The command that gives back, after the upgrade, what the command changes; absent if nothing is.",
+    )
+
+
 class BlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "reason", "message", "remedy", "since"]}):
     """Something for which the upgrade waits longer than it should."""
 
@@ -84,7 +93,12 @@ class BlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "r
     node: str = Field(default="", description="Node whose upgrade waits; absent if that is not one node.")
     reason: str = Field(default="", description=f"Machine-readable reason: {', '.join(BlockerReason)}.")
     message: str = Field(default="", description="Human-readable details, with the message of the object.")
-    remedy: str = Field(default="", description="What to do, where possible a command.")
+    remedy: str = Field(default="", description="What to do, where possible a command: all remedies in one line.")
+    remedies: list[RemedyStatus] = Field(
+        default_factory=list,
+        description="What to do, each action with its command.",
+        json_schema_extra={"maxItems": MAX_REMEDIES, "x-kubernetes-list-type": "atomic"},
+    )
     since: str = Field(
         default="", description="Time at which the wait began, in UTC.", json_schema_extra={"format": "date-time"}
     )
@@ -102,9 +116,14 @@ class Blocker:
     #: The node whose upgrade waits; empty if that is not one node.
     node: str = ""
     message: str
-    remedy: str
+    remedies: tuple[Remedy, ...]
     #: The begin of the wait.
     since: datetime
+
+    @property
+    def remedy(self) -> str:
+        """The remedies in one line."""
+        return remedy_text(self.remedies)
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -114,23 +133,17 @@ class Blocker:
     def entry(self) -> dict[str, Any]:
         """Return the raw entry of the status."""
         optional = {"namespace": self.namespace, "node": self.node}
+        remedies = fitting(self.remedies)
         return {
             "kind": self.kind,
             **{key: value for key, value in optional.items() if value},
             "name": self.name,
             "reason": str(self.reason),
             "message": self.message[:MAX_TEXT],
-            "remedy": _shortened(self.remedy),
+            "remedy": remedy_text(remedies),
+            "remedies": [one.entry() for one in remedies],
             "since": format_time(self.since),
         }
-
-
-def _shortened(remedy: str) -> str:
-    """Return as many steps as fit: a command that is cut would be another one."""
-    steps = _STEP.split(remedy)
-    while len(steps) > 1 and len(" ".join(steps)) > MAX_REMEDY:
-        steps.pop()
-    return " ".join(steps)[:MAX_REMEDY]
 
 
 def entries_of(blockers: Sequence[Blocker]) -> list[dict[str, Any]]:
@@ -165,4 +178,5 @@ def _read(entry: dict[str, Any]) -> Blocker | None:
     reason = _REASONS.get(str(entry.get("reason")))
     if reason is None or since is None or not all(isinstance(text, str) for text in texts.values()):
         return None
-    return Blocker(reason=reason, since=since, **texts)
+    remedies = read_remedies(entry.get("remedies"), text=texts.pop("remedy"))
+    return Blocker(reason=reason, since=since, remedies=remedies, **texts)

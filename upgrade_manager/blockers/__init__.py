@@ -19,7 +19,7 @@ known               waits whose cause the pipeline knows
 refusals            writes that the API server or a webhook refuses
 deployments         other controllers' Deployments; `warnings` are the events about an object
 first_seen          the time at which this process first saw a state
-remedy              remedies of several steps
+remedy              remedies that several finders share
 """
 
 __all__ = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.deployments import available_since, outage_of
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DEPLOYMENTS
@@ -15,21 +14,22 @@ from upgrade_manager.kube.resources import DEPLOYMENTS
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from upgrade_manager.api.remedy import Remedy
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 
 class Outage(NamedTuple):
-    """The reason why a Deployment has no available replica, and the remedy."""
+    """The reason why a Deployment has no available replica, and the remedies."""
 
     problem: str
-    remedy: str
+    remedies: tuple[Remedy, ...]
 
 
 def outage(view: View, namespace: str, name: str) -> Outage | None:
     """Return the outage of the Deployment; None if at least one replica is available."""
     found = outage_of(_read(view, namespace, name), namespace, name)
-    return None if found is None else Outage(found.problem, steps(*found.ways_out))
+    return None if found is None else Outage(found.problem, found.ways_out)
 
 
 def has_just_changed(view: View, namespace: str, name: str, *, within: timedelta) -> bool:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.text import name_list
-from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.facts.evictions import PodIndex, delete_command, health, keeps, staleness, ways_out
+from upgrade_manager.facts.evictions import PodIndex, delete, health, keeps, staleness, ways_out
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from upgrade_manager.api.remedy import Remedy
     from upgrade_manager.blockers.wait import DrainWait
     from upgrade_manager.kube.objects import Object
 
@@ -31,7 +31,9 @@ def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[O
         kept = [pod for pod in found if keeps(budget, pod)]
         if shared:
             why = "another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts"
-            yield _blocker(wait, budget, shared, why=why, remedy=f"Keep one of them: {delete_command(budget)}")
+            yield _blocker(
+                wait, budget, shared, why=why, remedies=delete(budget, "Keep one of them, and delete the other")
+            )
         elif kept:
             yield _kept(wait, budget, kept)
 
@@ -40,10 +42,12 @@ def _kept(wait: DrainWait, budget: Object, pods: Sequence[Object]) -> Blocker:
     healthy, desired = health(budget)
     stale = staleness(budget, pods)
     why = stale or f"it allows no disruption: {healthy} Pods are healthy, {desired} must be"
-    return _blocker(wait, budget, pods, why=why, remedy=steps(*ways_out(budget, is_stale=bool(stale))))
+    return _blocker(wait, budget, pods, why=why, remedies=ways_out(budget, is_stale=bool(stale)))
 
 
-def _blocker(wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:
+def _blocker(
+    wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedies: tuple[Remedy, ...]
+) -> Blocker:
     names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.name, pods)))
     named = objects.qualified_name(budget)
     return Blocker(
@@ -53,6 +57,6 @@ def _blocker(wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: st
         name=objects.name(budget),
         node=wait.node,
         message=f"PodDisruptionBudget {named}: it keeps {names} on node {wait.node} ({why})",
-        remedy=remedy,
+        remedies=remedies,
         since=wait.since,
     )

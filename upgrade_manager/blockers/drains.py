@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import START, drain
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.pod_end import unended
@@ -59,8 +59,12 @@ def _error(wait: DrainWait) -> Blocker:
         name=wait.name,
         node=wait.node,
         message=f"Secret {wait.namespace}/{wait.name}: Rancher cannot drain node {wait.node} ({words})",
-        remedy=f"List the node's Pods, and delete or move the Pod that Rancher cannot evict: kubectl get pods -A "
-        f"--field-selector spec.nodeName={wait.node}",
+        remedies=(
+            Remedy(
+                "List the node's Pods, and delete or move the Pod that Rancher cannot evict",
+                command=f"kubectl get pods -A --field-selector spec.nodeName={wait.node}",
+            ),
+        ),
         since=wait.since,
     )
 
@@ -91,7 +95,7 @@ def _lingering(wait: DrainWait, pod: Object) -> Blocker:
         name=objects.name(pod),
         node=wait.node,
         message=f"Pod {objects.qualified_name(pod)}: it is deleted, but {why}",
-        remedy=steps(*ways_out),
+        remedies=ways_out,
         since=wait.since,
     )
 

@@ -12,7 +12,6 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import from_start
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import FailingJobWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.job_state import failed_but
@@ -25,6 +24,7 @@ from upgrade_manager.kube.resources import PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from upgrade_manager.api.remedy import Remedy
     from upgrade_manager.blockers.object_view import View
 
 
@@ -35,13 +35,13 @@ def _blockers(view: View, wait: FailingJobWait) -> Iterator[Blocker]:
     if pods:
         pod = min(pods, key=objects.name)
         why, ways_out = unended(pod)
-        yield _blocker(wait, f"its Pod {objects.name(pod)} {why}", remedy=steps(*ways_out))
+        yield _blocker(wait, f"its Pod {objects.name(pod)} {why}", remedies=ways_out)
     else:
         why = "its Pods have ended, and the Job controller does not mark it as failed"
-        yield _blocker(wait, why, remedy=CHECK_JOB_CONTROLLER)
+        yield _blocker(wait, why, remedies=(CHECK_JOB_CONTROLLER,))
 
 
-def _blocker(wait: FailingJobWait, why: str, *, remedy: str) -> Blocker:
+def _blocker(wait: FailingJobWait, why: str, *, remedies: tuple[Remedy, ...]) -> Blocker:
     return Blocker(
         reason=BlockerReason.JOB_SLOW,
         kind=wait.kind.object_kind,
@@ -49,7 +49,7 @@ def _blocker(wait: FailingJobWait, why: str, *, remedy: str) -> Blocker:
         name=wait.name,
         node=wait.node,
         message=f"Job {wait.namespace}/{wait.name}: {failed_but(objects.excerpt(wait.detail), why)}",
-        remedy=remedy,
+        remedies=remedies,
         since=wait.since,
     )
 

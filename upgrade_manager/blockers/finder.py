@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers import deadlines
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
-from upgrade_manager.blockers.remedy import permissions, steps
+from upgrade_manager.blockers.remedy import permissions
 from upgrade_manager.blockers.wait import Wait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
@@ -133,9 +134,12 @@ def _unknown(row: Row, wait: Wait, error: Unreadable) -> Blocker:
         node=wait.node,
         message=f"{kind} {named}: the upgrade waits for it too long{known}, and the manager cannot read the reason: "
         f"{error}",
-        remedy=steps(
+        remedies=(
             permissions(wait.namespace),
-            f"Show the object: kubectl describe {_QUALIFIED.get(kind, kind.lower())} {place}{wait.name}",
+            Remedy(
+                "Show the object",
+                command=f"kubectl describe {_QUALIFIED.get(kind, kind.lower())} {place}{wait.name}",
+            ),
         ),
         since=wait.since,
     )

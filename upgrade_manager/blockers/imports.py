@@ -9,12 +9,12 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.deadlines import START, at_once, image_import
 from upgrade_manager.blockers.deployments import outage
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.deployments import restart
@@ -56,8 +56,8 @@ def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
     """Yield the importer Pod if it does not run, and the image with the messages of its import's objects."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
     obstacle = import_obstacle(image)
-    if obstacle is not None and obstacle.way_out:
-        yield _blocker(wait, why=obstacle.why, remedy=obstacle.way_out)
+    if obstacle is not None and obstacle.ways_out:
+        yield _blocker(wait, why=obstacle.why, remedies=obstacle.ways_out)
         return
     words = [objects.excerpt(wait.detail), *_image_words(image, obstacle)]
     pod: Object = {}
@@ -128,24 +128,25 @@ def _stuck(wait: ImageWait, words: list[str], pod: Object, *, url: str, stopped:
     reported = "; ".join(filter(None, [problem, *words])) or "Harvester does not report why"
     why = f"its import makes no progress ({reported})"
     if stopped:
-        return _blocker(wait, why=why, remedy=stopped.remedy)
+        return _blocker(wait, why=why, remedies=stopped.remedies)
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
     responds = "Check on a node that the source of the image responds"
     # The remedy omits a URL that may contain a password or a token.
-    source = f"{responds}: curl -I {shlex.quote(url)}" if url and not _SECRET_PARTS & set(url) else responds
-    hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
-    return _blocker(wait, why=why, remedy=steps(source, f"Show what it does: {look}", hangs))
+    curl = f"curl -I {shlex.quote(url)}" if url and not _SECRET_PARTS & set(url) else ""
+    hangs = Remedy("If there is no error, CDI hangs", command=restart(wait.namespace, _CDI))
+    remedies = (Remedy(responds, command=curl), Remedy("Show what it does", command=look), hangs)
+    return _blocker(wait, why=why, remedies=remedies)
 
 
-def _blocker(wait: ImageWait, *, why: str, remedy: str) -> Blocker:
+def _blocker(wait: ImageWait, *, why: str, remedies: tuple[Remedy, ...]) -> Blocker:
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,
         kind=wait.kind.object_kind,
         namespace=wait.namespace,
         name=wait.name,
         message=f"VirtualMachineImage {wait.namespace}/{wait.name}: {why}",
-        remedy=remedy,
+        remedies=remedies,
         since=wait.progressed,
     )
 

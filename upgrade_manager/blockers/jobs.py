@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.deadlines import START, job_end, job_progress, job_start
 from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import FailingJobWait, JobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
@@ -54,8 +54,8 @@ def job_wait(
         return ()
     place, selector = {"namespace": job.namespace, "name": job.name, "node": node}, pods or pods_of(job.name)
     if job.suspended:
-        began, remedy = parse_time(job.suspended_at) or since, f"Resume it: {job.resume_command}"
-        return (SuspendedJobWait(**place, since=began, detail=SUSPENDED, remedy=remedy),)
+        began, resume = parse_time(job.suspended_at) or since, Remedy("Resume it", command=job.resume_command)
+        return (SuspendedJobWait(**place, since=began, detail=SUSPENDED, remedies=(resume,)),)
     if job.is_failing:
         began = parse_time(job.failing_since) or since
         return (FailingJobWait(**place, since=began, detail=job.condition, pods=selector),)
@@ -132,7 +132,7 @@ def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
             wait,
             BlockerReason.JOB_SLOW,
             message=POD_FINISHED,
-            remedy=CHECK_JOB_CONTROLLER,
+            remedies=(CHECK_JOB_CONTROLLER,),
             since=since,
         )
 
@@ -147,20 +147,21 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
         wait,
         BlockerReason.JOB_HAS_NO_POD,
         message=f"{NO_POD} ({reason})",
-        remedy=steps(do, f"Show its events: kubectl describe job -n {wait.namespace} {wait.name}"),
+        remedies=(do, Remedy("Show its events", command=f"kubectl describe job -n {wait.namespace} {wait.name}")),
         since=wait.since,
     )
 
 
-def _permit(view: View, wait: JobWait) -> str:
+def _permit(view: View, wait: JobWait) -> Remedy:
     """Return the remedy for Pods of the Job that the API server refuses. Raises NotSynced."""
     try:
         account = _absent_account(view, wait)
     except Unreadable:
         account = ""  # the event's message is more useful than this error
     if account:
-        return f"Create the ServiceAccount: kubectl create serviceaccount -n {wait.namespace} {account}"
-    return "Allow what the event reports, for example by a larger ResourceQuota"
+        create = f"kubectl create serviceaccount -n {wait.namespace} {account}"
+        return Remedy("Create the ServiceAccount", command=create)
+    return Remedy("Allow what the event reports, for example by a larger ResourceQuota")
 
 
 def _absent_account(view: View, wait: JobWait) -> str:
@@ -191,15 +192,17 @@ def _slow_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
         BlockerReason.JOB_SLOW,
         message=f"no progress since {format_time(wait.stepped)}; usually it takes at most "
         f"{wait.expected / 60:.0f} minutes",
-        remedy=steps(
-            f"Show what it does: kubectl logs -n {wait.namespace} job/{wait.name}",
-            *((f"If it hangs: {wait.way_out}",) if wait.way_out else ()),
+        remedies=(
+            Remedy("Show what it does", command=f"kubectl logs -n {wait.namespace} job/{wait.name}"),
+            *((Remedy("If it hangs, end it", command=wait.way_out),) if wait.way_out else ()),
         ),
         since=wait.stepped,
     )
 
 
-def _blocker(wait: JobWait, reason: BlockerReason, *, message: str, remedy: str, since: datetime) -> Blocker:
+def _blocker(
+    wait: JobWait, reason: BlockerReason, *, message: str, remedies: tuple[Remedy, ...], since: datetime
+) -> Blocker:
     return Blocker(
         reason=reason,
         kind="Job",
@@ -207,7 +210,7 @@ def _blocker(wait: JobWait, reason: BlockerReason, *, message: str, remedy: str,
         name=wait.name,
         node=wait.node,
         message=f"Job {wait.namespace}/{wait.name}: {message}",
-        remedy=remedy,
+        remedies=remedies,
         since=since,
     )
 

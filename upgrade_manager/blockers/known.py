@@ -57,7 +57,7 @@ def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocke
         name=wait.name,
         node=wait.node,
         message=f"{kind} {named}: {wait.detail}",
-        remedy=wait.remedy,
+        remedies=wait.remedies,
         since=wait.since,
     )
 

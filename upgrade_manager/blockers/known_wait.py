@@ -6,15 +6,19 @@ wait.py has the other waits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers.wait import Wait, WaitKind
+
+if TYPE_CHECKING:
+    from upgrade_manager.api.remedy import Remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownWait(Wait):
     """A wait whose cause the pipeline knows; `detail` is the cause."""
 
-    remedy: str
+    remedies: tuple[Remedy, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import leftover_budgets
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import EvacuationWait
-from upgrade_manager.facts.evictions import LEFTOVER, delete_command, leftovers
+from upgrade_manager.facts.evictions import LEFTOVER, delete_leftover, leftovers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, VIRTUAL_MACHINE_INSTANCES
@@ -35,7 +35,7 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
             node=wait.node,
             message=f"PodDisruptionBudget {objects.qualified_name(budget)}: it is {LEFTOVER}, and the drain of node "
             f"{wait.node} waits for its removal",
-            remedy=f"Delete it: {delete_command(budget)}",
+            remedies=(delete_leftover(budget),),
             since=wait.at_budgets or wait.since,
         )
 

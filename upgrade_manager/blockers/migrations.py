@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.deadlines import evacuation
 from upgrade_manager.blockers.deployments import Outage, outage
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.final_phases import is_final
@@ -92,7 +92,8 @@ def _wiped(node: str) -> Outage:
     """Return the outage of an evacuation whose taint another client removes again and again."""
     command = f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}=draining:NoSchedule --overwrite"
     problem = f"another client removes taint {TAINT_KUBEVIRT_DRAIN} of the node"
-    return Outage(problem=problem, remedy=steps("Stop the client that removes it", f"Set it again: {command}"))
+    remedies = (Remedy("Stop the client that removes it"), Remedy("Set it again", command=command))
+    return Outage(problem=problem, remedies=remedies)
 
 
 def _moves(view: View, instance: Object, migrations: Sequence[Object], limits: MigrationLimits) -> bool:
@@ -129,9 +130,9 @@ def _blocker(
     wait: EvacuationWait, instance: Object, obstacle: VMObstacle, *, what: str, stopped: Outage | None = None
 ) -> Blocker:
     namespace, name = objects.key(instance)
-    why, remedy = obstacle.why, _remedy(obstacle)
+    why, remedies = obstacle.why, _remedies(obstacle)
     if stopped is not None:
-        why, remedy = f"{why}; {stopped.problem}", stopped.remedy
+        why, remedies = f"{why}; {stopped.problem}", stopped.remedies
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -139,17 +140,16 @@ def _blocker(
         name=name,
         node=wait.node,
         message=f"VirtualMachineInstance {namespace}/{name}: {what} ({why})",
-        remedy=remedy,
+        remedies=remedies,
         since=wait.released,
     )
 
 
-def _remedy(obstacle: VMObstacle) -> str:
+def _remedies(obstacle: VMObstacle) -> tuple[Remedy, ...]:
     if not obstacle.needs_controller:
-        return steps(*obstacle.ways_out)
-    if not obstacle.ways_out:
-        return f"Restart KubeVirt's controller: {_RESTART}"
-    return steps(*obstacle.ways_out, f"If the migration does not begin: {_RESTART}")
+        return obstacle.ways_out
+    text = "If the migration does not begin, restart" if obstacle.ways_out else "Restart"
+    return (*obstacle.ways_out, Remedy(f"{text} KubeVirt's controller", command=_RESTART))
 
 
 FINDERS = (

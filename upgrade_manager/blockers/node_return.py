@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import lost_node, reboot
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
 from upgrade_manager.facts.node_obstacles import not_back
 from upgrade_manager.kube import objects
@@ -49,7 +48,7 @@ def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
         name=wait.name,
         node=wait.name,
         message=f"Node {wait.name}: {obstacle.why}" + (f" ({words})" if words else ""),
-        remedy=steps(*obstacle.ways_out),
+        remedies=obstacle.ways_out,
         since=wait.since,
     )
 

@@ -5,10 +5,11 @@ jobs.py, imports.py and repository_outage.py call it.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.taints import untaint_steps
 from upgrade_manager.facts.node_obstacles import RESTART_RKE2, RKE2_AGENT, check_kubelet
 from upgrade_manager.facts.pod_reason import crashes, lacks_config, pod_reason, show_events, unpulled_image
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
+
+#: The command that opens the registry's mirrors.
+EDIT_MIRRORS = "kubectl edit settings.harvesterhci.io containerd-registry"
 
 
 def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Blocker | None:
@@ -36,36 +40,44 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
         name=objects.name(pod),
         node=node or place,
         message=f"Pod {objects.qualified_name(pod)}: {text}",
-        remedy=steps(*_remedy(view, reason, pod, node=place)),
+        remedies=tuple(_remedies(view, reason, pod, node=place)),
         since=since,
     )
 
 
-def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Iterator[str]:
+def _remedies(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Iterator[Remedy]:
     """Yield the actions of the remedy, and the command that shows more details."""
     place = f"-n {objects.namespace(pod)} {objects.name(pod)}"
     if reason is BlockerReason.POD_UNSCHEDULABLE:
-        yield from untaint_steps(view, pod) or ("Provide the resource that the scheduler reports as missing",)
+        yield from untaint_steps(view, pod) or (Remedy("Provide the resource that the scheduler reports as missing"),)
     elif reason is BlockerReason.IMAGE_PULL_FAILED:
-        yield f"Find out why on node {node}: crictl pull {unpulled_image(pod) or 'IMAGE'}"
-        yield "Repair the registry or its mirrors (kubectl edit settings.harvesterhci.io containerd-registry)"
+        yield pull(node, unpulled_image(pod))
+        yield Remedy("Repair the registry or its mirrors", command=EDIT_MIRRORS)
     elif reason is BlockerReason.POD_PENDING:
         yield from _delayed_by(node)
     elif crashes(pod):
-        yield f"Show why it ended: kubectl logs {place} --all-containers --previous"
+        yield Remedy("Show why it ended", command=f"kubectl logs {place} --all-containers --previous")
         return
     elif lacks_config(pod):
-        yield "Create the ConfigMap or Secret that the container refers to"
+        yield Remedy("Create the ConfigMap or Secret that the container refers to")
     else:
-        yield f"Check containerd on node {node}: tail -n 50 {RKE2_AGENT}/containerd/containerd.log"
-        yield f"If it hangs, check its disk, and restart it there: {RESTART_RKE2}"
+        log = f"tail -n 50 {RKE2_AGENT}/containerd/containerd.log"
+        yield Remedy(f"Check containerd on node {node}", command=log)
+        yield Remedy("If it hangs, check its disk, and restart it there", command=RESTART_RKE2)
     yield show_events(pod)
 
 
-def _delayed_by(node: str) -> Iterator[str]:
+def _delayed_by(node: str) -> Iterator[Remedy]:
     if node:
         yield check_kubelet(node)
-        yield f"If it hangs, restart it there: {RESTART_RKE2}"
+        yield Remedy("If it hangs, restart it there", command=RESTART_RKE2)
     else:
-        yield "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
-        yield "If none is Ready, restart rke2-server on the control-plane nodes: systemctl restart rke2-server"
+        schedulers = "kubectl -n kube-system get pods -l component=kube-scheduler"
+        yield Remedy("Check the scheduler", command=schedulers)
+        restart = "systemctl restart rke2-server"
+        yield Remedy("If none is Ready, restart rke2-server on the control-plane nodes", command=restart)
+
+
+def pull(node: str, image: str) -> Remedy:
+    """Return the remedy that shows why a node cannot pull the image, which may be unknown, or no valid name."""
+    return Remedy(f"Find out why on node {node}", command=f"crictl pull {shlex.quote(image)}" if image else "")

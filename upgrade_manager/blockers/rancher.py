@@ -17,7 +17,6 @@ from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import LostHookWait
 from upgrade_manager.blockers.object_view import Unreadable
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.deployments import hangs
@@ -62,7 +61,7 @@ def _lost_hooks(view: View, wait: LostHookWait) -> Iterator[Blocker]:
         namespace=wait.namespace,
         name=wait.name,
         message=f"Cluster {wait.namespace}/{wait.name}: {wait.detail}",
-        remedy=wait.remedy,
+        remedies=wait.remedies,
         since=wait.since,
     )
 
@@ -82,7 +81,7 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
-        remedy=steps(*hangs(LOGS, CATTLE_SYSTEM, RANCHER, after="10 minutes")),
+        remedies=hangs(LOGS, CATTLE_SYSTEM, RANCHER, after="10 minutes"),
     )
 
 
@@ -102,7 +101,7 @@ def _stopped(wait: Wait, name: str, stopped: Outage, waits_for: str) -> Blocker:
         name=name,
         node=wait.node,
         message=f"{stopped.problem}; {waits_for}",
-        remedy=stopped.remedy,
+        remedies=stopped.remedies,
         since=wait.progressed,
     )
 

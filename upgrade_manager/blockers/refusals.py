@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import one_line
-from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions, steps
+from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions
 from upgrade_manager.kube.errors import KubeError, policy_refusal
 
 if TYPE_CHECKING:
@@ -23,8 +24,15 @@ OVERDUE = timedelta(seconds=30)
 #: The shortest time until a refusal is overdue: the calendar may lag behind the timer that waits for it.
 _LEAST = timedelta(seconds=0.1)
 #: The webhook's name in the API server's message; the response has no field for the name.
-_WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
-_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
+_WEBHOOK = re.compile(r'webhook "([0-9A-Za-z.-]{1,253})"')
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([0-9A-Za-z.-]{1,253})'")
+#: Prints kind and name of the configuration that lists the webhook; a JSONPath cannot compare several webhooks.
+_LISTING = (
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations "
+    "-o go-template='{{{{range $c := .items}}}}"
+    '{{{{range .webhooks}}}}{{{{if eq .name "{}"}}}}{{{{$c.kind}}}}/{{{{$c.metadata.name}}}} {{{{end}}}}{{{{end}}}}'
+    "{{{{end}}}}'"
+)
 #: The file that keeps a configuration of webhooks until it is created again.
 _SAVED = "webhooks.yaml"
 #: The prefix of the names of the policies in deploy/admission-policies.
@@ -68,7 +76,7 @@ class Refusals:
                 namespace=written.namespace,
                 name=written.name or "*",
                 message=refusal.message,
-                remedy=_remedy(written, refusal),
+                remedies=_remedies(written, refusal),
                 since=refusal.since,
             )
             for written, refusal in self._plans.get(uid, {}).items()
@@ -90,35 +98,46 @@ class Refusals:
         self._plans.pop(uid, None)
 
 
-def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
+def _remedies(written: WrittenObject, refusal: _Refusal) -> tuple[Remedy, ...]:
     policy = _POLICY.search(refusal.policy)
     if policy:
-        return _policy_remedy(policy[1])
+        return _policy_remedies(policy[1])
     webhook = _WEBHOOK.search(one_line(refusal.message))
     if webhook:
-        return steps(
-            f'Start the service of webhook "{webhook[1]}", or let it allow the write',
-            f"Or find the configuration that lists it: {WEBHOOKS}",
-            "Save that one, and delete it until the upgrade has ended: "
-            f"kubectl get KIND NAME -o yaml > {_SAVED} && kubectl delete -f {_SAVED}",
-            f"Create it again afterwards: kubectl create -f {_SAVED}",
-        )
-    return steps(
-        permissions(written.namespace),
-        f"Check the webhooks: {WEBHOOKS}",
+        return _webhook_remedies(webhook[1])
+    return permissions(written.namespace), Remedy("Check the webhooks", command=WEBHOOKS)
+
+
+def _webhook_remedies(webhook: str) -> tuple[Remedy, ...]:
+    """Return the remedies for a webhook, whose configuration has another name, which the refusal does not contain."""
+    return (
+        Remedy(f'Start the service of webhook "{webhook}", or let it allow the write'),
+        Remedy(
+            "Or save the configuration that lists it",
+            command=f"kubectl get $({_LISTING.format(webhook)}) -o yaml > {_SAVED}",
+        ),
+        Remedy(
+            "And delete it until the upgrade has ended",
+            command=f"kubectl delete -f {_SAVED}",
+            undo=f"kubectl create -f {_SAVED}",
+        ),
     )
 
 
-def _policy_remedy(policy: str) -> str:
+def _policy_remedies(policy: str) -> tuple[Remedy, ...]:
     """Return the remedy for a policy: the manager's policies contain its options, other policies belong to users."""
     shown = f"kubectl get validatingadmissionpolicies {policy} -o yaml"
     if policy.startswith(_OWN_POLICIES):
-        return steps(
-            f"Compare the policy with the manager's flags and environment: {shown}",
-            "Install the policies of this version with the same values: toolkit.imagePrefixes of the chart, or "
-            "deploy/admission-policies",
+        return (
+            Remedy("Compare the policy with the manager's flags and environment", command=shown),
+            Remedy(
+                "Install the policies of this version with the same values: toolkit.imagePrefixes of the chart, or "
+                "deploy/admission-policies"
+            ),
         )
-    return steps(
-        f"Let the policy allow the write: {shown}",
-        f"Or let its binding leave out the user {ACCOUNT}: kubectl get validatingadmissionpolicybindings",
+    return (
+        Remedy("Let the policy allow the write", command=shown),
+        Remedy(
+            f"Or let its binding leave out the user {ACCOUNT}", command="kubectl get validatingadmissionpolicybindings"
+        ),
     )

@@ -11,7 +11,6 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import START, from_start
 from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.pods import pod_blocker
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DeploymentWait, ServiceWait
 from upgrade_manager.facts.deployments import pods_ways_out
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
@@ -48,7 +47,7 @@ def _unavailable(wait: RepositoryWait) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
-        remedy=steps(*pods_ways_out(wait.namespace, wait.deployment, wait.pods)),
+        remedies=pods_ways_out(wait.namespace, wait.deployment, wait.pods),
         since=wait.since,
     )
 

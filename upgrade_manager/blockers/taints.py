@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.facts.taints import Taint, is_candidate, node_terms, untolerated
 from upgrade_manager.kube import objects
@@ -29,7 +30,7 @@ _MAX_NODES = 5
 _MAX_TAINTS = 2
 
 
-def untaint_steps(view: View, pod: Object) -> list[str]:
+def untaint_steps(view: View, pod: Object) -> list[Remedy]:
     """Return the steps that remove the taints of the Pod's nodes, the most frequent taint first. Raises NotSynced."""
     tainted: defaultdict[Taint, list[str]] = defaultdict(list)
     try:
@@ -64,14 +65,21 @@ def _only_node(selector: object, terms: Sequence[object]) -> str:
     return max(hostnames)
 
 
-def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> str:
+def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> Remedy:
     names = " ".join(nodes)
     if taint.key == _CORDON:
-        return f"Uncordon {_named(nodes)}: kubectl uncordon {names}"
+        return Remedy(f"Uncordon {_named(nodes)}", command=f"kubectl uncordon {names}", undo=f"kubectl cordon {names}")
     if taint.key.startswith(_KUBERNETES):
-        return f"Remove the cause of taint {taint.key} of {_named(nodes)}: kubectl describe node {names}"
+        text = f"Remove the cause of taint {taint.key} of {_named(nodes)}"
+        return Remedy(text, command=f"kubectl describe node {names}")
     where = "--all" if everywhere and len(nodes) > _MAX_NODES else names
-    return f"Remove the taint of {_named(nodes)}: kubectl taint node {where} {taint.key}:{taint.effect}-"
+    command = f"kubectl taint node {where} {taint.key}"
+    value = f"={taint.value}" if taint.value else ""
+    return Remedy(
+        f"Remove the taint of {_named(nodes)}",
+        command=f"{command}:{taint.effect}-",
+        undo=f"{command}{value}:{taint.effect}",
+    )
 
 
 def _named(nodes: Sequence[str]) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import MANAGED_SELECTOR, suc_node_label
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deadlines import START, from_start
 from upgrade_manager.blockers.deployments import has_just_changed, outage
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.remedy import WEBHOOKS, steps
+from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.deployments import hangs, restart
@@ -38,7 +39,7 @@ def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
     stopped = outage(view, wait.namespace, UPGRADE_CONTROLLER)
     if stopped:
         message = f"{stopped.problem}; Plan {wait.name} is not processed"
-        yield _blocker(wait, kind="Deployment", name=UPGRADE_CONTROLLER, message=message, remedy=stopped.remedy)
+        yield _blocker(wait, kind="Deployment", name=UPGRADE_CONTROLLER, message=message, remedies=stopped.remedies)
         return
     if has_just_changed(view, wait.namespace, UPGRADE_CONTROLLER, within=START):
         return
@@ -47,7 +48,7 @@ def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
     yield from excluded
     words = wait.detail or latest_warning(view, kind="Plan", namespace=wait.namespace, name=wait.name)
     if words:
-        yield _plan(wait, words, _logs(wait))
+        yield _plan(wait, words, (Remedy("Show its log", command=_logs(wait)),))
     elif not excluded:
         yield _plan(wait, *_silence(view, wait, nodes))
 
@@ -57,34 +58,39 @@ def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
     name, labels = objects.name(node), objects.labels(node)
     message, label = hostname_problem(node), suc_node_label(wait.name)
     if message:
-        remedy = hostname_remedy(node)
+        remedies = (hostname_remedy(node),)
     elif labels.get(label) == _DISABLED:
         message = f"label {label}={_DISABLED} excludes it from Plan {wait.namespace}/{wait.name}"
-        remedy = f"kubectl label node {name} {label}-"
+        include, exclude = (f"kubectl label node {name} {label}{end}" for end in ("-", f"={_DISABLED}"))
+        remedies = (Remedy("Remove the label", command=include, undo=exclude),)
     else:
         return None
-    return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedy=remedy)
+    return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedies=remedies)
 
 
-def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, str]:
-    """Return why the controller creates no Jobs without an error, and the remedy."""
+def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, tuple[Remedy, ...]]:
+    """Return why the controller creates no Jobs without an error, and the remedies."""
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
     plan = found[0] if found else {}
     if not objects.items(plan, "status", "conditions"):
-        return "the controller has set no condition", restart(wait.namespace, UPGRADE_CONTROLLER)
+        again = Remedy("Restart it", command=restart(wait.namespace, UPGRADE_CONTROLLER))
+        return "the controller has set no condition", (again,)
     other = [one for one in nodes if not matches(objects.value(plan, "spec", "nodeSelector"), objects.labels(one))]
     if other:
-        delete = f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}"
-        return f"its nodeSelector does not match {name_list(sorted(map(objects.name, other)))}", delete
+        delete = Remedy(
+            "Delete the Plan, which is created again",
+            command=f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}",
+        )
+        return f"its nodeSelector does not match {name_list(sorted(map(objects.name, other)))}", (delete,)
     label, latest = suc_node_label(wait.name), objects.text(plan, "status", "latestHash")
     if latest and all(objects.labels(one).get(label) == latest for one in nodes):
-        clear = f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-"
-        return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
+        clear = Remedy("Remove the label", command=f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-")
+        return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", (clear,)
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
     ways_out = hangs(_logs(wait), wait.namespace, UPGRADE_CONTROLLER, after="a minute")
-    return "the controller does not report why", steps(*ways_out)
+    return "the controller does not report why", ways_out
 
 
 def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:
@@ -103,21 +109,23 @@ def _logs(wait: PlanWait) -> str:
     return f"kubectl -n {wait.namespace} logs deploy/{UPGRADE_CONTROLLER} --tail=100 --timestamps"
 
 
-def _trial(wait: PlanWait) -> str:
-    """Return the dry-run command that prints the API server's reason for refusing Jobs."""
+def _trial(wait: PlanWait) -> tuple[Remedy, ...]:
+    """Return the dry run that prints the API server's reason for refusing Jobs."""
     trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
-    return steps(
-        f"Let the API server report the reason (this creates no Job): {trial}",
-        f"Repair the component that refuses the Job; list the webhooks: {WEBHOOKS}",
+    return (
+        Remedy("Let the API server report the reason (this creates no Job)", command=trial),
+        Remedy("Repair the component that refuses the Job; list the webhooks", command=WEBHOOKS),
     )
 
 
-def _plan(wait: PlanWait, words: str, remedy: str) -> Blocker:
+def _plan(wait: PlanWait, words: str, remedies: tuple[Remedy, ...]) -> Blocker:
     message = f"Plan {wait.namespace}/{wait.name} is not processed ({objects.excerpt(words)})"
-    return _blocker(wait, kind="Plan", name=wait.name, message=message, remedy=remedy)
+    return _blocker(wait, kind="Plan", name=wait.name, message=message, remedies=remedies)
 
 
-def _blocker(wait: PlanWait, *, kind: str, name: str, message: str, remedy: str, node: str = "") -> Blocker:
+def _blocker(
+    wait: PlanWait, *, kind: str, name: str, message: str, remedies: tuple[Remedy, ...], node: str = ""
+) -> Blocker:
     return Blocker(
         reason=BlockerReason.UPGRADE_CONTROLLER_SILENT,
         kind=kind,
@@ -125,7 +133,7 @@ def _blocker(wait: PlanWait, *, kind: str, name: str, message: str, remedy: str,
         name=name,
         node=node,
         message=message,
-        remedy=remedy,
+        remedies=remedies,
         since=wait.since,
     )
 

@@ -11,7 +11,6 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
 from upgrade_manager.blockers.deadlines import volumes
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.volumes import (
@@ -40,10 +39,10 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     volumes = view.objects(Selection(resource=LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM))
     count = storage_nodes(nodes)
     for volume, problem in volumes_at_risk(volumes, engines, nodes=count):
-        yield _blocker(wait, volume, problem, remedy=_remedy(wait, volume, count))
+        yield _blocker(wait, volume, problem, nodes=count)
 
 
-def _blocker(wait: EvacuationWait, volume: Object, problem: str, *, remedy: str) -> Blocker:
+def _blocker(wait: EvacuationWait, volume: Object, problem: str, *, nodes: int) -> Blocker:
     namespace, name = objects.key(volume)
     tags = required_tags(volume)
     return Blocker(
@@ -54,7 +53,7 @@ def _blocker(wait: EvacuationWait, volume: Object, problem: str, *, remedy: str)
         node=wait.node,
         message=f"Volume {namespace}/{name}: the drain of node {wait.node} waits for it "
         f"({'; '.join([problem, *_about(volume, tags)])})",
-        remedy=remedy,
+        remedies=(*ways_out(volume, nodes=nodes), way_to_skip(volume, wait.node)),
         since=wait.since,
     )
 
@@ -68,10 +67,6 @@ def _about(volume: Object, tags: Mapping[str, str]) -> Iterator[str]:
     if objects.text(scheduled, "status") == "False":
         yield f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}"
     yield from (f"{key} {wanted}" for key, wanted in tags.items())
-
-
-def _remedy(wait: EvacuationWait, volume: Object, nodes: int) -> str:
-    return steps(*ways_out(volume, nodes=nodes), way_to_skip(volume, wait.node))
 
 
 FINDERS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 
@@ -42,7 +43,7 @@ class DeploymentOutage(NamedTuple):
 
     #: A sentence that names the Deployment.
     problem: str
-    ways_out: tuple[str, ...]
+    ways_out: tuple[Remedy, ...]
 
 
 def outage_of(deployment: Object | None, namespace: str, name: str) -> DeploymentOutage | None:
@@ -53,27 +54,28 @@ def outage_of(deployment: Object | None, namespace: str, name: str) -> Deploymen
     return DeploymentOutage(f"Deployment {namespace}/{name} {problem}", _ways_out(problem, namespace, name, deployment))
 
 
-def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> tuple[str, ...]:
+def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> tuple[Remedy, ...]:
     if problem is DeploymentProblem.ABSENT:
-        return (f"Install it again: kubectl -n {namespace} get deploy",)
+        return (Remedy("Install it again", command=f"kubectl -n {namespace} get deploy"),)
     if problem is DeploymentProblem.SCALED_DOWN:
-        return (f"Start it: kubectl -n {namespace} scale deploy/{name} --replicas=1",)
+        scale = f"kubectl -n {namespace} scale deploy/{name} --replicas"
+        return (Remedy("Start it", command=f"{scale}=1", undo=f"{scale}=0"),)
     labels = objects.strings(deployment, "spec", "selector", "matchLabels")
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
+    watch = Remedy("Watch it", command=f"kubectl -n {namespace} rollout status deploy/{name} --timeout=30s")
     return (watch, *pods_ways_out(namespace, name, selector))
 
 
-def pods_ways_out(namespace: str, name: str, selector: str) -> tuple[str, str]:
+def pods_ways_out(namespace: str, name: str, selector: str) -> tuple[Remedy, Remedy]:
     """Return the remedies for a Deployment whose Pods do not serve; the selector is empty if it is unknown."""
-    hangs = f"If they run but are not ready, restart them: {restart(namespace, name)}"
+    hangs = Remedy("If they run but are not ready, restart them", command=restart(namespace, name))
     return show_pods(namespace, selector), hangs
 
 
-def show_pods(namespace: str, selector: str) -> str:
+def show_pods(namespace: str, selector: str) -> Remedy:
     """Return the first of these remedies, which the error of a failed request names, too."""
     selected = f" -l {selector}" if selector else ""
-    return f"Show the events of its Pods: kubectl describe pods -n {namespace}{selected}"
+    return Remedy("Show the events of its Pods", command=f"kubectl describe pods -n {namespace}{selected}")
 
 
 def restart(namespace: str, name: str) -> str:
@@ -81,10 +83,10 @@ def restart(namespace: str, name: str) -> str:
     return f"kubectl -n {namespace} rollout restart deploy/{name}"
 
 
-def hangs(log: str, namespace: str, name: str, *, after: str) -> tuple[str, str]:
+def hangs(log: str, namespace: str, name: str, *, after: str) -> tuple[Remedy, Remedy]:
     """Return the remedies for a controller that does nothing: its log, and a restart if it logs nothing for so long."""
-    restarts = f"If its last line is older than {after}, it hangs: {restart(namespace, name)}"
-    return f"Show its log: {log}", restarts
+    restarts = Remedy(f"If its last line is older than {after}, it hangs", command=restart(namespace, name))
+    return Remedy("Show its log", command=log), restarts
 
 
 def available_since(deployment: Object) -> datetime | None:

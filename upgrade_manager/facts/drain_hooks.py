@@ -19,6 +19,7 @@ from upgrade_manager.api.keys import (
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 
@@ -60,16 +61,37 @@ def remove_command(strategy: Any, annotations: Collection[str]) -> str:
     return f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
 
 
-def foreign_ways_out(strategy: Any, hooks: Sequence[str], *, drained: str = "") -> tuple[str, ...]:
+def _add_command(strategy: Any, annotations: Collection[str]) -> str:
+    """Return the command that adds these hooks again; empty for a strategy that does not contain them.
+
+    A merge patch would also add the manager's hooks again, after the upgrade has removed them.
+    """
+    patch = [
+        {"op": "add", "path": f"/spec/rkeConfig/upgradeStrategy/{role}/{member}/-", "value": hook}
+        for role, options in zip(DRAIN_OPTIONS, options_of(strategy), strict=True)
+        for member in HOOKS
+        for hook in options.get(member) or []
+        if hook.get("annotation") in annotations
+    ]
+    if not patch:
+        return ""
+    return f"kubectl patch {_CLUSTER} --type=json -p {shlex.quote(json.dumps(patch, separators=(',', ':')))}"
+
+
+def foreign_ways_out(strategy: Any, hooks: Sequence[str], *, drained: str = "") -> tuple[Remedy, ...]:
     """Return the remedies for other controllers' hooks; node_obstacles.foreign_hooks has the reason.
 
     `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
     """
     return (
-        f"Start the controller that sets annotation {name_list(hooks)} of the Secret",
-        f"Or remove its hook from the drain options: {remove_command(strategy, frozenset(hooks))}",
+        Remedy(f"Start the controller that sets annotation {name_list(hooks)} of the Secret"),
+        Remedy(
+            "Or remove its hook from the drain options",
+            command=remove_command(strategy, frozenset(hooks)),
+            undo=_add_command(strategy, frozenset(hooks)),
+        ),
         *(
-            f"And acknowledge it for this node, which is drained: {_acknowledge(drained, one)}"
+            Remedy("And acknowledge it for this node, which is drained", command=_acknowledge(drained, one))
             for one in hooks
             if drained
         ),
@@ -83,14 +105,14 @@ def _acknowledge(secret: str, hook: str) -> str:
     return f'kubectl annotate {place} {shlex.quote(hook)}="$({value})"'
 
 
-def drain_again(generation: int) -> str:
+def drain_again(generation: int) -> Remedy:
     """Return the remedy for nodes that Rancher has not drained, or whose drain Rancher has forgotten.
 
     `generation` is the Cluster's provisionGeneration; node_obstacles.py has the reasons.
     """
     body = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
-    command = f"kubectl patch {_CLUSTER} --type=merge -p '{body}'"
-    return f"Let Rancher drain all nodes again, also the upgraded ones: {command}"
+    command = f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(body)}"
+    return Remedy("Let Rancher drain all nodes again, also the upgraded ones", command=command)
 
 
 def leftover_hook(secret: str, *keys: str) -> str:

@@ -6,10 +6,13 @@ blockers/disruption_budgets.py names such budgets, with the remedies. The pre-dr
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import objects
 
@@ -96,35 +99,55 @@ def leftovers(budgets: Iterable[Object], instances: Collection[str]) -> list[Obj
     return [one for one in budgets if _is_old(one) or ((uid := _instance_uid(one)) and uid not in instances)]
 
 
-def ways_out(budget: Object, *, is_stale: bool) -> tuple[str, ...]:
+def ways_out(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
     """Return the remedies for a budget that keeps its Pods; a budget of an evacuation has no VM that could move."""
     machine, namespace = _instance(budget, "name"), objects.namespace(budget)
     if _is_old(budget):
-        return (f"Delete it: {delete_command(budget)}",)
+        return (delete_leftover(budget),)
     if machine:
-        return (f"Migrate the VM: virtctl migrate {machine} -n {namespace}",)
+        return (Remedy("Migrate the VM", command=f"virtctl migrate {machine} -n {namespace}"),)
     if is_stale:
-        return (f"Delete it: {delete_command(budget)}",)
+        return delete(budget, "Delete it")
     if namespace == LONGHORN_SYSTEM:
         volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
-        return (f"Wait until no volume is degraded: {volumes}", f"Delete it then: {delete_command(budget)}")
+        return (Remedy("Wait until no volume is degraded", command=volumes), *delete(budget, "Delete it then"))
     healthy, desired = health(budget)
     if healthy < desired:
-        return ("Repair its other Pods", f"Or delete it, if none of them has to run: {delete_command(budget)}")
-    return ("Add a replica to its workload", _allow_one(budget))
+        return (Remedy("Repair its other Pods"), *delete(budget, "Or delete it, if none of them has to run"))
+    return (Remedy("Add a replica to its workload"), _allow_one(budget))
 
 
-def _allow_one(budget: Object) -> str:
-    named = f"-n {objects.namespace(budget)} {objects.name(budget)}"
-    allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
-    spec = objects.mapping(budget, "spec")
-    limits = (f" ({key} is {spec[key]} now)" for key in _LIMITS if spec.get(key) is not None)
-    return f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}: {allow}"
+def _allow_one(budget: Object) -> Remedy:
+    limits = {key: objects.mapping(budget, "spec").get(key) for key in _LIMITS}
+    known = next((f" ({key} is {limit} now)" for key, limit in limits.items() if limit is not None), "")
+    return Remedy(
+        f"Or allow one Pod to be down until the upgrade has ended{known}",
+        command=_patch(budget, {"minAvailable": None, "maxUnavailable": 1}),
+        undo=_patch(budget, limits),
+    )
 
 
-def delete_command(budget: Object) -> str:
-    """Return the command that deletes the budget."""
-    return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
+def _patch(budget: Object, spec: Object) -> str:
+    patch = json.dumps({"spec": spec}, separators=(",", ":"))
+    return f"kubectl patch pdb {_named(budget)} --type=merge -p {shlex.quote(patch)}"
+
+
+def delete(budget: Object, text: str) -> tuple[Remedy, Remedy]:
+    """Return the remedies that save a user's budget, and delete it."""
+    file = f"pdb-{objects.namespace(budget)}-{objects.name(budget)}.yaml"
+    return (
+        Remedy("Save the budget", command=f"kubectl get pdb {_named(budget)} -o yaml > {file}"),
+        Remedy(text, command=f"kubectl delete pdb {_named(budget)}", undo=f"kubectl create -f {file}"),
+    )
+
+
+def delete_leftover(budget: Object) -> Remedy:
+    """Return the remedy that deletes a budget which KubeVirt has left, and which no one needs again."""
+    return Remedy("Delete it", command=f"kubectl delete pdb {_named(budget)}")
+
+
+def _named(budget: Object) -> str:
+    return f"-n {objects.namespace(budget)} {objects.name(budget)}"
 
 
 def _is_old(budget: Object) -> bool:

@@ -15,6 +15,7 @@ from upgrade_manager.api.keys import (
     IMAGE_STORAGE_CLASS,
     OS_UPGRADE_IMAGE_VALUE,
 )
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
@@ -37,8 +38,8 @@ class ImportObstacle:
 
     #: A clause that follows the image's name in messages.
     why: str
-    #: The remedy; empty while Harvester tries again, or if the remedy depends on the image's source.
-    way_out: str = ""
+    #: The remedies; empty while Harvester tries again, or if they depend on the image's source.
+    ways_out: tuple[Remedy, ...] = ()
     #: True if Harvester does not try again.
     is_final: bool = False
 
@@ -51,8 +52,11 @@ def named(image: str) -> str:
 def missing(image: str) -> ImportObstacle:
     """Return the obstacle of a plan whose image does not exist: only a user can import that image."""
     other = f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}"
-    way_out = f"Import the ISO as image {image} {_SETTINGS}, or create a plan for one of: {other}"
-    return ImportObstacle(why="does not exist", way_out=way_out)
+    ways_out = (
+        Remedy(f"Import the ISO as image {image} {_SETTINGS}"),
+        Remedy("Or create a plan for another image", command=other),
+    )
+    return ImportObstacle(why="does not exist", ways_out=ways_out)
 
 
 def import_obstacle(image: Object) -> ImportObstacle | None:
@@ -66,7 +70,7 @@ def import_obstacle(image: Object) -> ImportObstacle | None:
     if objects.text(imported, "status") == "False":
         # Harvester retries downloads alone; an upload is a request of the user's browser.
         why = f"upload failed ({condition_words(imported) or 'reason unknown'})"
-        return ImportObstacle(why=why, way_out="Upload the image again", is_final=True)
+        return ImportObstacle(why=why, ways_out=(Remedy("Upload the image again"),), is_final=True)
     message = objects.excerpt(limit, "message")
     if message:
         return ImportObstacle(why=f"the last attempt failed: {message}")
@@ -76,7 +80,7 @@ def import_obstacle(image: Object) -> ImportObstacle | None:
 def has_failed_upload(image: Object) -> bool:
     """Return True for an image whose upload has failed, which only its user repeats."""
     obstacle = import_obstacle(image)
-    return obstacle is not None and bool(obstacle.way_out)
+    return obstacle is not None and bool(obstacle.ways_out)
 
 
 def unmountable(claim: Object) -> str:

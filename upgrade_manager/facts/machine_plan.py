@@ -32,6 +32,7 @@ from upgrade_manager.api.keys import (
     RKE_PRE_DRAIN,
     RKE_WORKER_ROLE,
 )
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.removal import deletion, ways_out
@@ -72,7 +73,9 @@ _COUNT = re.compile(r"(?P<plan>[0-9a-zA-Z-]{1,64}) (?P<number>[0-9]{1,6})", re.A
 #: Characters of a Secret's uid in a request: Rancher creates the Secret of a reinstalled node again.
 _UID = 8
 _SHOW = f"kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
-_SHOW_MACHINES = f"Show the Machines and their nodes: {_SHOW}"
+#: Machines of one node that the remedies name.
+_CHOICES = 3
+_SHOW_MACHINES = Remedy("Show the Machines and their nodes", command=_SHOW)
 #: The hook of a node on which Rancher has set no hook for the manager.
 NO_HOOK = Hook()
 
@@ -224,7 +227,7 @@ class MachinePlan:
     counted: str = ""
     machine: str = ""
     machine_problem: str = ""
-    machine_ways_out: tuple[str, ...] = ()
+    machine_ways_out: tuple[Remedy, ...] = ()
     plan_error: str = ""
     drains: bool = False
     #: True from the begin of a drain with hooks for the manager until Rancher has uncordoned the node.
@@ -254,7 +257,7 @@ class Machine:
     node: str
     problem: str
     #: The remedies for the problem.
-    ways_out: tuple[str, ...]
+    ways_out: tuple[Remedy, ...]
     plan_error: str
 
     @classmethod
@@ -309,8 +312,8 @@ def counting(plans: Sequence[MachinePlan], machine: Machine | None, *, node: str
         return first
     others = name_list(sorted(one.machine for one in plans if one is not first))
     problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
-    way_out = f"Name its Machine on the Node: {correct_annotation(node, [one.machine for one in plans])}"
-    return replace(first, machine_problem=problem, machine_ways_out=(way_out,))
+    ways_out = (_SHOW_MACHINES, *(_name_machine(node, one.machine) for one in plans[:_CHOICES]))
+    return replace(first, machine_problem=problem, machine_ways_out=ways_out)
 
 
 def _read_secret(secret: Object) -> MachinePlan:
@@ -328,6 +331,10 @@ def _read_secret(secret: Object) -> MachinePlan:
         post_drain=post_drain_hook(secret),
         tier=tier_of(secret),
     )
+
+
+def _name_machine(node: str, machine: str) -> Remedy:
+    return Remedy(f"If its Machine is {machine}, name it on the Node", command=correct_annotation(node, [machine]))
 
 
 def correct_annotation(node: str, machines: Sequence[str]) -> str:

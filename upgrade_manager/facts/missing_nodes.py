@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, manage_command
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.node_obstacles import NodeObstacle
 from upgrade_manager.facts.removal import deletion, ways_out
@@ -31,16 +32,17 @@ class MissingNode(NodeObstacle):
         return self.why if self.is_passing else f"{self.why}. {self.ways_out[0]}"
 
 
-_RESTART = f"Restart the manager: {restart(HARVESTER_SYSTEM, 'harvester-upgrade-manager')}"
+_RESTART = Remedy("Restart the manager", command=restart(HARVESTER_SYSTEM, "harvester-upgrade-manager"))
 #: A node that exists with the managed label.
 UNCACHED = MissingNode(why="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
 #: A single node, which has no Machine in every cluster.
-WITHOUT_NODE = MissingNode(why="its Node does not exist", ways_out=("Start the node",))
+WITHOUT_NODE = MissingNode(why="its Node does not exist", ways_out=(Remedy("Start the node"),))
 
 
 def unlabelled(node: str) -> MissingNode:
     """Return the reason of a node whose Node exists without the managed label."""
-    return MissingNode(why=f"it lacks the label {MANAGED_SELECTOR}", ways_out=(f"Add it: {manage_command(node)}",))
+    add = Remedy("Add it", command=manage_command(node))
+    return MissingNode(why=f"it lacks the label {MANAGED_SELECTOR}", ways_out=(add,))
 
 
 def without_node(machine: Object) -> MissingNode:
@@ -48,4 +50,4 @@ def without_node(machine: Object) -> MissingNode:
     why, is_deleted = f"its Node does not exist, but Machine {objects.qualified_name(machine)} does", deletion(machine)
     if is_deleted:
         return MissingNode(why=f"{why}: {is_deleted}", ways_out=ways_out(MACHINES, machine))
-    return MissingNode(why=why, ways_out=("Start the node, or delete the Machine",))
+    return MissingNode(why=why, ways_out=(Remedy("Start the node, or delete the Machine"),))

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_DRAIN_OPTIONS
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: The folder of RKE2's logs on a node, and the command that restarts its kubelet and containerd.
+#: The folder of RKE2's logs on a node, and the command that restarts its kubelet and containerd: one of both runs.
 RKE2_AGENT = "/var/lib/rancher/rke2/agent"
-RESTART_RKE2 = "systemctl restart rke2-server, on a worker rke2-agent"
+RESTART_RKE2 = "systemctl try-restart rke2-server rke2-agent"
 #: The plan's list of nodes that wait for the user.
 PAUSE_LIST = "spec.nodeUpgradeOption.pauseNodes"
 
@@ -30,7 +31,7 @@ class NodeObstacle:
     #: A clause whose subject is the node, as "it".
     why: str
     #: The remedies in their order, each with its command; the first one alone goes into short messages.
-    ways_out: tuple[str, ...]
+    ways_out: tuple[Remedy, ...]
 
 
 def not_back(
@@ -66,14 +67,15 @@ def outdated(kubelet: str, release: str) -> str:
     return f"it runs Kubernetes {kubelet or 'of an unknown version'} instead of {release}"
 
 
-def agent_log(node: str) -> str:
+def agent_log(node: str) -> Remedy:
     """Return the first remedy for a node to which Rancher's agent does not apply Rancher's plan."""
-    return f"Show the agent's log on node {node}: journalctl -u rancher-system-agent --no-pager -n 100"
+    log = "journalctl -u rancher-system-agent --no-pager -n 100"
+    return Remedy(f"Show the agent's log on node {node}", command=log)
 
 
-def check_kubelet(node: str) -> str:
+def check_kubelet(node: str) -> Remedy:
     """Return the first remedy for a kubelet that does not start or end the containers of a Pod."""
-    return f"Check the kubelet on node {node}: tail -n 50 {RKE2_AGENT}/logs/kubelet.log"
+    return Remedy(f"Check the kubelet on node {node}", command=f"tail -n 50 {RKE2_AGENT}/logs/kubelet.log")
 
 
 def not_ready(since: str) -> str:
@@ -81,37 +83,46 @@ def not_ready(since: str) -> str:
     return f"it has not been Ready since {since}" if since else "it is not Ready"
 
 
-def not_ready_ways_out(node: str) -> tuple[str, ...]:
+def not_ready_ways_out(node: str) -> tuple[Remedy, ...]:
     """Return the remedies for a node that is not Ready, or whose kubelet does not respond."""
-    return (f"Check the console of node {node}, and start it", f"Show its conditions: kubectl describe node {node}")
+    return (
+        Remedy(f"Check the console of node {node}, and start it"),
+        Remedy("Show its conditions", command=f"kubectl describe node {node}"),
+    )
 
 
-def _boot(node: str) -> tuple[str, ...]:
+def _boot(node: str) -> tuple[Remedy, ...]:
     """Return the remedies for a node that has not come back from the reboot into the release.
 
     A new OS without its init ends in the initramfs's shell: only the boot after a reset starts the fallback.
     """
     start, *others = not_ready_ways_out(node)
-    return (f"{start}; if it does not boot, reset it once, so that its fallback starts", *others)
+    return (Remedy(f"{start}; if it does not boot, reset it once, so that its fallback starts"), *others)
 
 
-def _boot_release(node: str) -> tuple[str, ...]:
+def _boot_release(node: str) -> tuple[Remedy, ...]:
     """Return the remedy for a node that runs another OS: after a failed boot, the boot loader starts the fallback."""
     return (
-        f"Find out on node {node} why it booted the fallback: journalctl --list-boots; journalctl -b -1",
-        "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
+        Remedy(f"Find out on node {node} why it booted the fallback", command="journalctl -b -1 --no-pager -n 100"),
+        Remedy(
+            "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console"
+        ),
     )
 
 
 def paused(*, nodes: int = 1) -> NodeObstacle:
     """Return the obstacle of nodes that are next in the sequence, and that the plan pauses."""
     subject, them = ("it is", "it") if nodes == 1 else ("they are", "them")
-    return NodeObstacle(why=f"{subject} in {PAUSE_LIST}", ways_out=(f"remove {them} from {PAUSE_LIST} to continue",))
+    return NodeObstacle(
+        why=f"{subject} in {PAUSE_LIST}", ways_out=(Remedy(f"remove {them} from {PAUSE_LIST} to continue"),)
+    )
 
 
 def cordoned(node: str) -> NodeObstacle:
     """Return the obstacle of an upgraded node that nothing but a user uncordons."""
-    return NodeObstacle(why="it is cordoned after its upgrade", ways_out=(f"kubectl uncordon {node}",))
+    return NodeObstacle(
+        why="it is cordoned after its upgrade", ways_out=(Remedy("Uncordon it", command=f"kubectl uncordon {node}"),)
+    )
 
 
 def foreign_hooks(secret: str, hooks: Sequence[str]) -> str:
@@ -144,8 +155,9 @@ def last_schedulable(cordoned: Sequence[str]) -> NodeObstacle:
     return NodeObstacle(why=why, ways_out=(_uncordon_another(cordoned),))
 
 
-def _uncordon_another(cordoned: Sequence[str]) -> str:
-    return f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
+def _uncordon_another(cordoned: Sequence[str]) -> Remedy:
+    command, undo = (f"kubectl {verb} {cordoned[0]}" if cordoned else "" for verb in ("uncordon", "cordon"))
+    return Remedy("Uncordon another node", command=command, undo=undo)
 
 
 #: The state of a node whose pre-drain hook is acknowledged.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.node_obstacles import check_kubelet
@@ -29,7 +30,7 @@ class UnendedPod(NamedTuple):
 
     #: The predicate of a sentence about the Pod.
     why: str
-    ways_out: tuple[str, ...]
+    ways_out: tuple[Remedy, ...]
 
 
 def unended(pod: Object) -> UnendedPod:
@@ -41,7 +42,7 @@ def unended(pod: Object) -> UnendedPod:
     return UnendedPod(why, tuple(_ways_out(pod, node, held)))
 
 
-def _ways_out(pod: Object, node: str, held: list[str]) -> Iterator[str]:
+def _ways_out(pod: Object, node: str, held: list[str]) -> Iterator[Remedy]:
     """Yield the remedies; the Pod of a node that is up is never deleted by force, because it may write the OS."""
     yield show_events(pod)
     if node and not (held and is_final(pod)):
@@ -50,7 +51,8 @@ def _ways_out(pod: Object, node: str, held: list[str]) -> Iterator[str]:
         yield repair_controller(held)
     elif node:
         named = f"-n {objects.namespace(pod)} {objects.name(pod)}"
-        yield f"If the node is off and stays so: kubectl delete pod {named} --force --grace-period=0"
+        delete = f"kubectl delete pod {named} --force --grace-period=0"
+        yield Remedy("If the node is off and stays so, delete the Pod", command=delete)
 
 
 def _finalizers(pod: Object) -> list[str]:

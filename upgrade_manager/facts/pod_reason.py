@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.blockers import BlockerReason
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
@@ -74,9 +75,9 @@ def unpulled_image(pod: Object) -> str:
     return next(filter(None, names), "")
 
 
-def show_events(pod: Object) -> str:
+def show_events(pod: Object) -> Remedy:
     """Return the remedy that shows more details of a Pod that does not start or end."""
-    return f"Show its events: kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}"
+    return Remedy("Show its events", command=f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}")
 
 
 def start_progress(pod: Object) -> datetime | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 #: Shows the log of the garbage collector and of the Job controller.
 CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
 #: The remedy for a Job without a Pod, and for one that is not marked as complete or failed.
-CHECK_JOB_CONTROLLER = f"Check the Job controller: {CONTROLLER_LOGS}"
+CHECK_JOB_CONTROLLER = Remedy("Check the Job controller", command=CONTROLLER_LOGS)
 #: The finalizers that the garbage collector removes once the dependents of the object are deleted, or have no owner.
 _COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 
@@ -41,21 +42,21 @@ def removal(obj: Object) -> str:
     return deletion(obj) or "the garbage collector has not removed it, although its owners are to be removed"
 
 
-def ways_out(resource: Resource, obj: Object) -> tuple[str, ...]:
+def ways_out(resource: Resource, obj: Object) -> tuple[Remedy, ...]:
     """Return the remedies for an object that is not removed: an object that is being deleted needs no other deletion.
 
     A finalizer stands for work that has not ended, so that no remedy removes it.
     """
     named = f"-n {objects.namespace(obj)} {objects.name(obj)}" if objects.namespace(obj) else objects.name(obj)
     if not objects.is_deleting(obj):
-        return (f"Delete it: kubectl delete {resource.name} {named}",)
-    show = f"Show it: kubectl get {resource.name} {named} -o yaml"
+        return (Remedy("Delete it", command=f"kubectl delete {resource.name} {named}"),)
+    show = Remedy("Show it", command=f"kubectl get {resource.name} {named} -o yaml")
     others = [one for one in objects.finalizers(obj) if one not in _COLLECTED]
     if others:
         return (repair_controller(others), show)
-    return (f"Check the garbage collector: {CONTROLLER_LOGS}", show)
+    return (Remedy("Check the garbage collector", command=CONTROLLER_LOGS), show)
 
 
-def repair_controller(finalizers: Sequence[str]) -> str:
+def repair_controller(finalizers: Sequence[str]) -> Remedy:
     """Return the remedy for finalizers that stay."""
-    return f"Find out why the controller of {name_list(finalizers)} does not end its work, and repair it"
+    return Remedy(f"Find out why the controller of {name_list(finalizers)} does not end its work, and repair it")

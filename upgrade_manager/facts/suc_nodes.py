@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def hostname_problem(node: Object) -> str:
     return f'label {LABEL_HOSTNAME} is "{hostname}", but the system-upgrade-controller requires the node\'s name'
 
 
-def hostname_remedy(node: Object) -> str:
-    """Return the command that sets the label to the node's name."""
-    name = objects.name(node)
-    return f"kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"
+def hostname_remedy(node: Object) -> Remedy:
+    """Return the remedy that sets the label to the node's name."""
+    name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME)
+    before = f"{LABEL_HOSTNAME}-" if hostname is None else f"{LABEL_HOSTNAME}={hostname}"
+    label = f"kubectl label --overwrite node {name}"
+    return Remedy("Correct the label", command=f"{label} {LABEL_HOSTNAME}={name}", undo=f"{label} {before}")

@@ -22,10 +22,11 @@ _EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
 class Taint(NamedTuple):
-    """A taint's identity: Kubernetes allows one value for each key and effect."""
+    """A taint; Kubernetes allows one value for each key and effect."""
 
     key: str
     effect: str
+    value: str = ""
 
 
 def has_drain_taint(node: Object | None) -> bool:
@@ -52,7 +53,7 @@ def untolerated(node: Object, pod: Object) -> Iterator[Taint]:
     tolerations = objects.items(pod, "spec", "tolerations")
     for taint in objects.items(node, "spec", "taints"):
         if objects.text(taint, "effect") in _EFFECTS and not any(_tolerates(one, taint) for one in tolerations):
-            yield Taint(objects.text(taint, "key"), objects.text(taint, "effect"))
+            yield Taint(*(objects.text(taint, key) for key in ("key", "effect", "value")))
 
 
 def _tolerates(toleration: object, taint: object) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.migrations import has_begun
 from upgrade_manager.kube import objects
@@ -37,7 +38,7 @@ class VMObstacle:
 
     why: str
     #: The remedies, each with its command; empty if KubeVirt has to act.
-    ways_out: tuple[str, ...] = ()
+    ways_out: tuple[Remedy, ...] = ()
     #: True if KubeVirt never moves the instance: only its user can.
     needs_user: bool = False
     #: True if KubeVirt's controller of migrations has to act next.
@@ -61,7 +62,7 @@ def vm_obstacle(instance: Object, migrations: Sequence[Object], *, others_move: 
         return stays
     if others_move and (active or not migrations):
         return VMObstacle(why="KubeVirt migrates other VMs first", is_queued=True)
-    return VMObstacle(why=_last(migrations), ways_out=(_migrate(instance),), needs_controller=True)
+    return VMObstacle(why=_last(migrations), ways_out=_migrate(instance), needs_controller=True)
 
 
 def arriving(instance: Object, node: str) -> VMObstacle | None:
@@ -74,7 +75,7 @@ def arriving(instance: Object, node: str) -> VMObstacle | None:
     is_there = objects.text(instance, "status", "nodeName") == node
     if has_ended or is_there or objects.text(state, "targetNode") != node:
         return None
-    cancel = f"Cancel its migration: virtctl migrate-cancel {_named(instance)}"
+    cancel = Remedy("Cancel its migration", command=f"virtctl migrate-cancel {_named(instance)}")
     return VMObstacle(why="it migrates to this node", ways_out=(cancel,))
 
 
@@ -84,17 +85,19 @@ def stopping(instance: Object) -> VMObstacle:
     A stop is a request to a VirtualMachine, so that only its user ends an instance without a VirtualMachine.
     """
     if has_machine(instance):
-        way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
+        force = f"virtctl stop {_named(instance)} --force --grace-period=0"
+        way_out = Remedy("If its system does not shut down, force it", command=force)
         return VMObstacle(why="it is stopping", ways_out=(way_out,))
     if objects.is_deleting(instance):
-        way_out = f"If its system does not shut down, shut it down there: virtctl console {_named(instance)}"
+        console = f"virtctl console {_named(instance)}"
+        way_out = Remedy("If its system does not shut down, shut it down there", command=console)
         return VMObstacle(why="it is stopping", ways_out=(way_out,))
     return without_machine(instance)
 
 
 def without_machine(instance: Object) -> VMObstacle:
     """Return why an instance whose VirtualMachine does not exist still runs."""
-    return VMObstacle(why="it has no VirtualMachine", ways_out=(_delete(instance),), needs_user=True)
+    return VMObstacle(why="it has no VirtualMachine", ways_out=way_to_stop(instance), needs_user=True)
 
 
 def has_machine(instance: Object) -> bool:
@@ -103,15 +106,18 @@ def has_machine(instance: Object) -> bool:
     return any(objects.text(one, "kind") == VIRTUAL_MACHINES.kind for one in owners)
 
 
-def way_to_stop(instance: Object) -> str:
-    """Return the command that ends the instance: virtctl addresses the VirtualMachine, which may not exist."""
+def way_to_stop(instance: Object, *, after: str = "") -> tuple[Remedy, ...]:
+    """Return the commands that end the instance: virtctl addresses the VirtualMachine, which may not exist.
+
+    `after` is the condition with which the text begins.
+    """
     if has_machine(instance):
-        return f"Stop the VM: {_stop(instance)}"
-    return _delete(instance)
-
-
-def _delete(instance: Object) -> str:
-    return f"Delete it: kubectl delete vmi -n {objects.namespace(instance)} {objects.name(instance)}"
+        return (_stop(instance, f"{after}, stop the VM" if after else "Stop the VM"),)
+    named = f"-n {objects.namespace(instance)} {objects.name(instance)}"
+    file = f"vmi-{objects.namespace(instance)}-{objects.name(instance)}.yaml"
+    save = Remedy("Save the instance", command=f"kubectl get vmi {named} -o yaml > {file}")
+    text = f"{after}, delete it" if after else "Delete it"
+    return save, Remedy(text, command=f"kubectl delete vmi {named}", undo=f"kubectl create -f {file}")
 
 
 def staying(instance: Object) -> VMObstacle | None:
@@ -120,13 +126,13 @@ def staying(instance: Object) -> VMObstacle | None:
     if objects.text(movable, "status") == "False":
         words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))
         why = f"KubeVirt cannot migrate it: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
-        return VMObstacle(why=why, ways_out=(way_to_stop(instance),), needs_user=True)
+        return VMObstacle(why=why, ways_out=way_to_stop(instance), needs_user=True)
     strategy = objects.text(instance, "spec", "evictionStrategy")
     if strategy not in _STAYS:
         return None
-    ways_out = (_migrate(instance), f"Or stop it: {_stop(instance)}") if has_machine(instance) else ()
+    ways_out = (*_migrate(instance), _stop(instance, "Or stop it")) if has_machine(instance) else ()
     why = f"its eviction strategy is {strategy}"
-    return VMObstacle(why=why, ways_out=ways_out or (way_to_stop(instance),), needs_user=True)
+    return VMObstacle(why=why, ways_out=ways_out or way_to_stop(instance), needs_user=True)
 
 
 def _migrating(instance: Object, migration: Object) -> VMObstacle:
@@ -134,22 +140,23 @@ def _migrating(instance: Object, migration: Object) -> VMObstacle:
     if not phase:
         return VMObstacle(why=f"{named} has not begun", needs_controller=True)
     if not has_begun(migration):
-        return VMObstacle(why=f"{named} is {phase}", ways_out=(_show(migration, "Show why"), _stop_last(instance)))
-    cancel = f"If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel {_named(instance)}"
+        return VMObstacle(why=f"{named} is {phase}", ways_out=(_show(migration, "Show why"), *_stop_last(instance)))
+    cancel = Remedy(
+        "If it makes no progress, let KubeVirt begin again", command=f"virtctl migrate-cancel {_named(instance)}"
+    )
     return VMObstacle(
         why=f"{named} is {phase}",
-        ways_out=(_show(migration, "Show its progress"), cancel, _stop_last(instance)),
+        ways_out=(_show(migration, "Show its progress"), cancel, *_stop_last(instance)),
     )
 
 
-def _show(migration: Object, what: str) -> str:
-    return f"{what}: kubectl describe vmim -n {objects.namespace(migration)} {objects.name(migration)}"
+def _show(migration: Object, what: str) -> Remedy:
+    return Remedy(what, command=f"kubectl describe vmim -n {objects.namespace(migration)} {objects.name(migration)}")
 
 
-def _stop_last(instance: Object) -> str:
+def _stop_last(instance: Object) -> tuple[Remedy, ...]:
     """Return the last remedy: a VM that moves need not be stopped."""
-    way_out = way_to_stop(instance)
-    return f"If nothing else helps, {way_out[0].lower()}{way_out[1:]}"
+    return way_to_stop(instance, after="If nothing else helps")
 
 
 def _last(migrations: Sequence[Object]) -> str:
@@ -161,13 +168,15 @@ def _last(migrations: Sequence[Object]) -> str:
     return f"migration {objects.name(last)} is {phase}" + (f": {why}" if why else "")
 
 
-def _migrate(instance: Object) -> str:
+def _migrate(instance: Object) -> tuple[Remedy, ...]:
     """Return the command that migrates the VM; an instance without a VirtualMachine is ended instead."""
-    return f"Migrate it: virtctl migrate {_named(instance)}" if has_machine(instance) else way_to_stop(instance)
+    if not has_machine(instance):
+        return way_to_stop(instance)
+    return (Remedy("Migrate it", command=f"virtctl migrate {_named(instance)}"),)
 
 
-def _stop(instance: Object) -> str:
-    return f"virtctl stop {_named(instance)}"
+def _stop(instance: Object, text: str) -> Remedy:
+    return Remedy(text, command=f"virtctl stop {_named(instance)}", undo=f"virtctl start {_named(instance)}")
 
 
 def _named(instance: Object) -> str:

@@ -10,11 +10,13 @@ replicas as degraded, so that the rule counts the volume's writable replicas ins
 from __future__ import annotations
 
 import json
+import shlex
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HOST_WORK, LONGHORN_SYSTEM, WITNESS_LABEL
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
@@ -77,7 +79,7 @@ def unhealthy(volume: Object) -> str:
     return f"its robustness is {objects.text(volume, 'status', 'robustness') or 'unknown'} instead of healthy"
 
 
-def ways_out(volume: Object, *, nodes: int) -> tuple[str, ...]:
+def ways_out(volume: Object, *, nodes: int) -> tuple[Remedy, ...]:
     """Return the remedies that give Longhorn a place for the missing replica, which Longhorn then rebuilds by itself.
 
     `nodes` are the storage nodes: by default Longhorn places one replica of a volume on a node.
@@ -85,30 +87,40 @@ def ways_out(volume: Object, *, nodes: int) -> tuple[str, ...]:
     place, name = f"-n {LONGHORN_SYSTEM}", objects.name(volume)
     wanted, tags = objects.number(volume, "spec", "numberOfReplicas") or 0, required_tags(volume)
     if 0 < nodes < wanted:
-        fewer = patch_command(volume, {"numberOfReplicas": nodes})
-        return (f"Reduce its {wanted} replicas to {nodes}, for which the cluster has nodes: {fewer}",)
+        fewer, as_now = (patch_command(volume, {"numberOfReplicas": number}) for number in (nodes, wanted))
+        text = f"Reduce its {wanted} replicas to {nodes}, for which the cluster has nodes"
+        return (Remedy(text, command=fewer, undo=as_now),)
     if not tags:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={name}"
         schedulable = f"kubectl get nodes.longhorn.io {place} -o wide"
-        return (f"Make nodes schedulable, with space on their disks: {schedulable}", f"Show its replicas: {replicas}")
+        return (
+            Remedy("Make nodes schedulable, with space on their disks", command=schedulable),
+            Remedy("Show its replicas", command=replicas),
+        )
     added = " and ".join(f"{wanted} to {_SELECTORS[key]}" for key, wanted in tags.items())
-    remove = patch_command(volume, dict.fromkeys(tags))
     return (
-        f"Add {added} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
-        f"Or remove the tags from the volume until the upgrade has ended: {remove}",
+        Remedy(
+            f"Add {added} on each node that is to have a replica", command=f"kubectl edit nodes.longhorn.io {place}"
+        ),
+        Remedy(
+            "Or remove the tags from the volume until the upgrade has ended",
+            command=patch_command(volume, dict.fromkeys(tags)),
+            undo=patch_command(volume, {key: objects.items(volume, "spec", key) for key in tags}),
+        ),
     )
 
 
-def way_to_skip(volume: Object, node: str) -> str:
+def way_to_skip(volume: Object, node: str) -> Remedy:
     """Return the last way out: the drain does not wait for the volume."""
-    return f"Or let the Job skip it, whose VM may fail, in a shell on node {node}: touch {skip_file(volume)}"
+    text = f"Or let the Job skip it, whose VM may fail, in a shell on node {node}"
+    return Remedy(text, command=f"touch {skip_file(volume)}")
 
 
 def patch_command(volume: Object, spec: Object) -> str:
     """Return the command that changes these fields of the volume's spec."""
     patch = json.dumps({"spec": spec}, separators=(",", ":"))
     named = f"-n {LONGHORN_SYSTEM} {objects.name(volume)}"
-    return f"kubectl patch {LONGHORN_VOLUMES.name} {named} --type=merge -p '{patch}'"
+    return f"kubectl patch {LONGHORN_VOLUMES.name} {named} --type=merge -p {shlex.quote(patch)}"
 
 
 def required_tags(volume: Object) -> dict[str, str]:

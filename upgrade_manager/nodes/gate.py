@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL, JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import kept_cordoned
 from upgrade_manager.facts.machine_plan import Machine
@@ -73,7 +74,7 @@ class Closed:
     #: A clause whose subject is the object, as "it".
     why: str
     #: The remedies in their order, each with its command.
-    ways_out: tuple[str, ...]
+    ways_out: tuple[Remedy, ...]
     #: True while the upgrade itself opens the row, so that it is no blocker.
     is_passing: bool = False
 
@@ -231,7 +232,12 @@ def _cordon(view: NodeView, _: Surroundings) -> Closed | None:
     why = "it was uncordoned while Rancher waits to drain it"
     if not view.pre_drain.pending:
         why = "it was uncordoned after its drain, so that VMs may be back"
-    return Closed(row=GateRow.CORDON, name=view.name, why=why, ways_out=(f"kubectl cordon {view.name}",))
+    return Closed(
+        row=GateRow.CORDON,
+        name=view.name,
+        why=why,
+        ways_out=(Remedy("Cordon it", command=f"kubectl cordon {view.name}"),),
+    )
 
 
 def _other_node(view: NodeView, around: Surroundings) -> Closed | None:
@@ -280,7 +286,9 @@ def _targets(view: NodeView, around: Surroundings) -> Closed | None:
         row=GateRow.TARGETS,
         name=other.name,
         why=kept_cordoned("it", vms) if other.is_held else drained,
-        ways_out=(f"Let it take VMs: kubectl uncordon {other.name}",),
+        ways_out=(
+            Remedy("Let it take VMs", command=f"kubectl uncordon {other.name}", undo=f"kubectl cordon {other.name}"),
+        ),
     )
 
 

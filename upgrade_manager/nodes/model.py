@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.api.remedy import Remedy
     from upgrade_manager.facts.job_state import JobState
 
 
@@ -109,7 +110,7 @@ class NodeView:
     #: A clause about the Machine, as "it", for which the node must not be drained; empty without an obstacle.
     machine_problem: str = ""
     #: The remedies for it.
-    machine_ways_out: tuple[str, ...] = ()
+    machine_ways_out: tuple[Remedy, ...] = ()
     #: Rancher's message if it cannot apply the Machine's plan; empty otherwise.
     plan_error: str = ""
     #: True for a witness node, which runs no VMs.

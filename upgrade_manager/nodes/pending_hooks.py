@@ -20,6 +20,7 @@ from upgrade_manager.api.keys import (
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts import machine_plan, node_obstacles
 from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
@@ -57,15 +58,15 @@ class Delay:
     #: The machine-plan Secret; empty for a cordoned node.
     secret: str = ""
     problem: str
-    #: The remedy; empty if the delay passes by itself.
-    remedy: str = ""
+    #: The remedy; None if the delay passes by itself.
+    remedy: Remedy | None = None
     #: Annotations of other controllers' hooks that are not acknowledged.
     hooks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.kind is DelayKind.CORDON:
-            return f"{self.node}: {self.problem}. Run {self.remedy}"
-        return f"{self.node}: {self.problem}" + (f" (acknowledge it: {self.remedy})" if self.remedy else "")
+            return f"{self.node}: {self.problem}. {self.remedy}"
+        return f"{self.node}: {self.problem}" + (f" (acknowledge it: {self.remedy.command})" if self.remedy else "")
 
 
 def delays(
@@ -155,5 +156,5 @@ def _delay(node: str, secret: Object, key: str, *, leftover: str) -> Delay:
     if is_answered:
         waits = f"{named} is acknowledged; waiting for Rancher to uncordon the node"
         return Delay(kind=DelayKind.RANCHER, node=node, secret=name, problem=waits)
-    acknowledge = leftover_hook(name, key)
+    acknowledge = Remedy("Acknowledge it", command=leftover_hook(name, key))
     return Delay(kind=DelayKind.LEFTOVER, node=node, secret=name, problem=f"{named} {leftover}", remedy=acknowledge)

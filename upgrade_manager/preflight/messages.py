@@ -43,7 +43,7 @@ def kubelets_failed(errors: Mapping[str, str], remedies: Mapping[str, str]) -> s
 
 def _start(node: str) -> str:
     """Return the remedies for the first node whose kubelet does not respond."""
-    return ". ".join(not_ready_ways_out(node.removeprefix("node ")))
+    return ". ".join(map(str, not_ready_ways_out(node.removeprefix("node "))))
 
 
 def endpoints_failed(errors: Mapping[str, str]) -> str:

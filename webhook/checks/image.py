@@ -29,7 +29,7 @@ async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(image(name))
     if not found:
         absent = missing(name)
-        return [Finding(message=f"{named(name)} {absent.why}. {absent.way_out}")]
+        return [Finding(message=f"{named(name)} {absent.why}. {'. '.join(map(str, absent.ways_out))}")]
     if objects.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
         return []
     lacks = f"lacks the annotation {SHARED_ANNOTATION}, without which several Pods cannot mount it"

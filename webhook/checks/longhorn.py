@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.facts.volumes import MANY_NODES, claim_of, patch_command, storage_nodes, unhealthy, ways_out
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
@@ -32,7 +32,7 @@ async def _find(subject: Subject) -> list[Finding]:
 def _problem(volume: Object, *, nodes: Sequence[Object], skips_detached: bool) -> str:
     # Witness nodes count, although they hold no replicas, because Harvester's own check counts them.
     if is_degraded(volume) and len(nodes) >= MANY_NODES:
-        remedy = steps(*ways_out(volume, nodes=storage_nodes(nodes)))
+        remedy = remedy_text(ways_out(volume, nodes=storage_nodes(nodes)))
         return f"is not healthy: {unhealthy(volume)}. Longhorn rebuilds its replicas once they have a place. {remedy}"
     state = objects.text(volume, "status", "state")
     if not has_single_replica(volume) or state == "deleting":

@@ -28,7 +28,8 @@ def _problem(machine: Object) -> str:
     name, phase = objects.name(machine), objects.text(machine, "status", "phase")
     deleted = deletion(machine)
     if deleted:
-        return f"Machine {FLEET_LOCAL}/{name} is not Running: {deleted}. {'. '.join(ways_out(RESOURCE, machine))}"
+        remedies = ". ".join(map(str, ways_out(RESOURCE, machine)))
+        return f"Machine {FLEET_LOCAL}/{name} is not Running: {deleted}. {remedies}"
     if phase == "Running":
         return ""
     state = f"in phase {phase}, not Running" if phase else "not Running: it has no phase yet"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.facts.live_migration import uncordoned
 from upgrade_manager.facts.node_obstacles import not_ready_ways_out
 from upgrade_manager.kube import objects
@@ -35,7 +35,7 @@ def _problems(node: Object) -> Iterator[str]:
     name, ready = objects.name(node), objects.condition(node, "Ready")
     if objects.text(ready, "status") != "True":
         reason = objects.excerpt(ready, "message") or "its kubelet has not reported"
-        yield f"not Ready: {reason}. {steps(*not_ready_ways_out(name))}"
+        yield f"not Ready: {reason}. {remedy_text(not_ready_ways_out(name))}"
     if objects.is_true(node, "spec", "unschedulable"):
         yield f"cordoned. Run kubectl uncordon {name}"
 

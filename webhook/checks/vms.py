@@ -49,7 +49,7 @@ def _message(instance: Object, reason: str) -> str:
     restore = ""
     if has_machine(instance):
         restore = "Set spec.restoreVM to true, with which the upgrade shuts it down and restarts it. Or: "
-    stop = f"{restore}{way_to_stop(instance)}"
+    stop = f"{restore}{'. '.join(map(str, way_to_stop(instance)))}"
     return f"{kind} {objects.qualified_name(instance)} cannot be live-migrated: {reason}. {stop}"
 
 

@@ -13,6 +13,7 @@ from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import BY_IMAGE, SPECS, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import KnownWait, RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -186,7 +187,7 @@ async def test_object_that_is_not_removed_is_a_wait(
     (wait,) = found.waits
     assert (type(wait), wait.name) == (kind, "left")
     assert isinstance(wait, kind)
-    assert wait.remedy == f"Delete it: kubectl delete {resource.name} -n {PLACE} left"
+    assert remedy_text(wait.remedies) == f"Delete it: kubectl delete {resource.name} -n {PLACE} left"
     await cluster.client.delete(resource, "left", namespace=PLACE)
     found = await repository_handover.ensure(ctx, resource, own)
     assert found is not None

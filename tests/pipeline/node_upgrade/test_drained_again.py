@@ -17,6 +17,7 @@ from tests.pipeline.node_upgrade.test_gate_rows import (
 )
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import RefusedCordonWait, UncordonedNodeWait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
@@ -47,7 +48,7 @@ async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgra
     result = await stage.complete("n2", "pre-drain")
     assert isinstance(result, Waiting)
     (wait,) = [wait for wait in result.waits if isinstance(wait, RefusedCordonWait)]
-    assert (wait.name, wait.remedy) == ("n1", "Uncordon another node: kubectl uncordon n2")
+    assert (wait.name, str(wait.remedies[0])) == ("n1", "Uncordon another node: kubectl uncordon n2")
     assert await stage.acknowledgements("n2") == {}
     await stage.cordon("n2", cordoned=False)
     await stage.patch_secret("n1", {"metadata": {"annotations": {"rke.cattle.io/drain-error": None}}})
@@ -90,8 +91,8 @@ async def test_drained_node_that_was_uncordoned_is_prepared_again(stage: NodeUpg
         result = await stage.run()
     assert isinstance(result, Waiting)
     (wait,) = [wait for wait in result.waits if isinstance(wait, UncordonedNodeWait)]
-    detail, remedy = "it was uncordoned after its drain, so that VMs may be back", "kubectl cordon n1"
-    assert (wait.name, wait.detail, wait.remedy) == ("n1", detail, remedy)
+    detail, remedy = "it was uncordoned after its drain, so that VMs may be back", "Cordon it: kubectl cordon n1"
+    assert (wait.name, wait.detail, remedy_text(wait.remedies)) == ("n1", detail, remedy)
     assert await stage.jobs() == []
     await stage.cordon("n1", cordoned=True)
     await stage.run()

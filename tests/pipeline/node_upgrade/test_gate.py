@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import TargetNodeWait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
@@ -136,7 +137,7 @@ async def test_closed_row_holds_the_start_back(  # a table
         await close(stage)
     (wait,) = await closed(stage)
     assert (wait.kind, wait.name) == (WaitKind[kind], name)
-    assert remedy in wait.remedy  # type: ignore[attr-defined]  # of known waits
+    assert remedy in remedy_text(wait.remedies)  # type: ignore[attr-defined]  # of known waits
     assert (await stage.jobs(), (await stage.states())["n1"]) == ([], "ImagePreloaded")
     await open_(stage)
     assert await closed(stage) == []
@@ -157,7 +158,7 @@ async def test_closed_row_holds_the_acknowledgement_back(  # a table
     await stage.finish("n1", "pre-drain")
     (wait,) = await closed(stage)
     assert (wait.kind, wait.name) == (WaitKind[kind], name)
-    assert remedy in wait.remedy  # type: ignore[attr-defined]  # of known waits
+    assert remedy in remedy_text(wait.remedies)  # type: ignore[attr-defined]  # of known waits
     assert (await stage.acknowledgements("n1"), (await stage.states())["n1"]) == ({}, "PreDraining")
     await open_(stage)
     assert await closed(stage) == []
@@ -249,7 +250,7 @@ async def test_held_node_that_cannot_be_finished_is_named(stage: NodeUpgradeRun)
     result = await stage.run()
     assert isinstance(result, Waiting)
     (wait,) = [wait for wait in result.waits if isinstance(wait, TargetNodeWait)]
-    assert (wait.name, wait.node, wait.remedy) == ("n2", "n1", "Let it take VMs: kubectl uncordon n2")
+    assert (wait.name, wait.node, str(wait.remedies[0])) == ("n2", "n1", "Let it take VMs: kubectl uncordon n2")
     assert await stage.jobs() == []
     await stage.cordon("n2", cordoned=False)
     await stage.run()

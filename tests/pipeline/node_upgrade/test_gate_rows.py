@@ -13,6 +13,7 @@ from tests.support.cluster.instances import affinity, instance, zone
 from tests.support.cluster.nodes import OPTIONS, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import (
     MissingNodeWait,
     UnavailableNodeWait,
@@ -328,7 +329,7 @@ async def unavailable(stage: NodeUpgradeRun) -> list[tuple[WaitKind, str, str]]:
     result = await stage.request("n1", "pre")
     assert isinstance(result, Waiting)
     found = [wait for wait in result.waits if isinstance(wait, MissingNodeWait | UnavailableNodeWait)]
-    return [(wait.kind, wait.detail, wait.remedy) for wait in found]
+    return [(wait.kind, wait.detail, remedy_text(wait.remedies)) for wait in found]
 
 
 async def unlabel(stage: NodeUpgradeRun, node: str) -> None:
@@ -353,6 +354,6 @@ async def test_unobserved_node_has_one_wait_with_its_reason(
         await stage.client.delete(NODES, "n4")
         expected = without_node(named("m-n4", "fleet-local"))
     kind = WaitKind.MISSING_NODE if is_recorded else WaitKind.UNAVAILABLE_NODE
-    assert await unavailable(stage) == [(kind, expected.why, expected.ways_out[0])]
+    assert await unavailable(stage) == [(kind, expected.why, remedy_text(expected.ways_out))]
     assert f"n1: waiting for Node n4: {expected.why}" in await stage.waiting()
     assert await stage.jobs() == []

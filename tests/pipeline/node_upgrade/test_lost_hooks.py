@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import NodeUpgradeRun
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import LostHookWait, RefusedCordonWait
 from upgrade_manager.blockers.wait import DrainWait, Wait
 from upgrade_manager.kube.patch import MergePatch
@@ -39,7 +40,7 @@ async def test_forgotten_drain_is_named(stage: NodeUpgradeRun, *, is_complete: b
     await stage.report("n1", os="Harvester v1.6.1", kubelet=NEW)
     found = [wait for wait in await waits(stage) if isinstance(wait, LostHookWait)]
     assert [wait.detail for wait in found] == ["n1: Rancher has removed its drain hooks before its upgrade ended"]
-    assert "provisionGeneration" in found[0].remedy
+    assert "provisionGeneration" in remedy_text(found[0].remedies)
     await stage.request("n2", "pre")
     assert "pre-drain-n2" in await stage.jobs()
 
@@ -83,7 +84,7 @@ async def test_refused_cordon_is_named(stage: NodeUpgradeRun) -> None:
     await stage.patch_secret("n1", {"metadata": {"annotations": {DRAIN_OPTIONS: OPTIONS, DRAIN_ERROR: error}}})
     assert f"n1: Rancher cannot cordon it ({error})" in await stage.waiting()
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
-    assert (wait.name, wait.remedy) == ("n1", "Uncordon another node: kubectl uncordon n2")
+    assert (wait.name, str(wait.remedies[0])) == ("n1", "Uncordon another node: kubectl uncordon n2")
     await stage.patch_secret("n1", {"metadata": {"annotations": {DRAIN_ERROR: None}}})
     assert not any(isinstance(wait, RefusedCordonWait) for wait in await waits(stage))
 

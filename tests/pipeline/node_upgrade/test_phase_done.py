@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DRAIN_ERROR, DRAIN_OPTIONS = "rke.cattle.io/drain-error", "rke.cattle.io/drain-options"
 NEXT = "waiting for Rancher to upgrade the next node"
-UNCORDON = "it is cordoned after its upgrade. Run kubectl uncordon"
+UNCORDON = "it is cordoned after its upgrade. Uncordon it: kubectl uncordon"
 
 
 @pytest.mark.rule(
@@ -59,7 +59,7 @@ async def test_done_node_with_the_old_os_holds_the_end(stage: NodeUpgradeRun, no
     await stage.report("n1", os="Harvester v1.6.1")
     assert await stage.waiting() == (
         "n1: it was upgraded, and the upgrade waits for it, because it runs Harvester v1.6.1 instead of "
-        f"{RELEASE['os']}. Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 "
+        f"{RELEASE['os']}. Find out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100 "
         f"({len(nodes) - 1} of {len(nodes)} nodes done)"
     )
     await stage.report("n1")

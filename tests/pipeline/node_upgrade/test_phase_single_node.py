@@ -37,7 +37,7 @@ async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, *, record: bool) ->
     assert shown(outcome) == Waiting(
         waits=(),
         message=f"n1: rebooting; it runs Harvester v1.6.1 instead of {RELEASE['os']}. If it takes over 30 min: Find "
-        "out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 (0 of 1 nodes done)",
+        "out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100 (0 of 1 nodes done)",
     )
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert await stage.pending_os("n1") == RELEASE["os"]

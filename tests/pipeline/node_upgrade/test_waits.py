@@ -12,6 +12,7 @@ from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
@@ -61,7 +62,7 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
     (wait,) = await waits(stage)
     assert isinstance(wait, LostHookWait)
     assert (wait.name, wait.detail[:4]) == ("local", "n2: ")
-    assert wait.remedy == (
+    assert remedy_text(wait.remedies) == (
         "Let Rancher drain all nodes again, also the upgraded ones: "
         "kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge "
         """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
@@ -75,7 +76,7 @@ async def test_patch_raises_the_generation_that_was_just_requested(stage: NodeUp
     (wait,) = await waits(stage)
     assert isinstance(wait, LostHookWait)
     assert wait.detail.startswith("n2: ")
-    assert f'"provisionGeneration":{await stage.generation() + 1}}}' in wait.remedy
+    assert f'"provisionGeneration":{await stage.generation() + 1}}}' in remedy_text(wait.remedies)
 
 
 @pytest.mark.rule("blockers: the wait for Rancher begins when the last node ends, also after a repeated drain")
@@ -257,7 +258,7 @@ async def test_each_reason_of_a_node_has_its_own_time(stage: NodeUpgradeRun) -> 
         kind="Node",
         name="n1",
         message="",
-        remedy="",
+        remedies=(),
         since=virtual_now() - timedelta(hours=1),
     )
     ctx = await stage.context()
@@ -277,8 +278,8 @@ async def test_paused_node_is_a_wait_with_the_patch(stage: NodeUpgradeRun, pause
     (wait,) = await waits(stage)
     assert isinstance(wait, PausedNodeWait)
     assert wait.name == "n1"
-    assert wait.remedy == (
-        "kubectl patch upgradeplans.management.harvesterhci.io up --type=merge "
+    assert remedy_text(wait.remedies) == (
+        "Remove it from the list: kubectl patch upgradeplans.management.harvesterhci.io up --type=merge "
         f"""-p '{{"spec":{{"nodeUpgradeOption":{{"pauseNodes":{left}}}}}}}'"""
     )
 
@@ -290,7 +291,7 @@ async def test_missing_node_is_a_wait_with_what_to_do(stage: NodeUpgradeRun) -> 
     assert isinstance(wait, MissingNodeWait)
     assert wait.name == "n2"
     assert wait.detail == "its Node does not exist, but Machine fleet-local/m-n2 does"
-    assert wait.remedy == "Start the node, or delete the Machine"
+    assert remedy_text(wait.remedies) == "Start the node, or delete the Machine"
 
 
 @pytest.mark.rule("blockers: an object that is being deleted is not to be deleted again, and its finalizers are named")
@@ -306,8 +307,10 @@ async def test_missing_node_of_a_deleted_machine_names_what_holds_it(stage: Node
         "its Node does not exist, but Machine fleet-local/m-n2 does: it is being deleted, "
         "and its finalizer machine.cluster.x-k8s.io holds it"
     )
-    assert "kubectl delete" not in wait.remedy
-    assert wait.remedy.startswith("(1) Find out why the controller of machine.cluster.x-k8s.io does not end its work")
+    assert "kubectl delete" not in remedy_text(wait.remedies)
+    assert remedy_text(wait.remedies).startswith(
+        "(1) Find out why the controller of machine.cluster.x-k8s.io does not end its work"
+    )
 
 
 async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> None:
@@ -320,7 +323,7 @@ async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> N
     assert WaitKind.DRAIN not in [wait.kind for wait in found]
     (wait,) = [wait for wait in found if isinstance(wait, ForeignHookWait)]
     assert "example.com/hook" in wait.detail
-    assert "which is drained" not in wait.remedy
+    assert "which is drained" not in remedy_text(wait.remedies)
 
 
 async def test_foreign_hook_is_acknowledged_on_a_drained_node(stage: NodeUpgradeRun) -> None:
@@ -332,7 +335,9 @@ async def test_foreign_hook_is_acknowledged_on_a_drained_node(stage: NodeUpgrade
     await stage.finish("n1", "post-drain")
     await stage.report("n1", os="Harvester v1.7.0")
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, ForeignHookWait)]
-    assert "acknowledge it for this node, which is drained: kubectl annotate secret -n fleet-local s-n1" in wait.remedy
+    assert "acknowledge it for this node, which is drained: kubectl annotate secret -n fleet-local s-n1" in remedy_text(
+        wait.remedies
+    )
 
 
 async def test_wait_for_rancher_begins_when_the_last_job_ended(stage: NodeUpgradeRun) -> None:

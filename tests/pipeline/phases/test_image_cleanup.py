@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 CONSOLE = "Check the console of node n1, and start it"
-FALLBACK = "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1"
+FALLBACK = "Find out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100"
 AGENT = "Show the agent's log on node n1: journalctl -u rancher-system-agent --no-pager -n 100"
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
@@ -279,7 +279,10 @@ LOST = "it was upgraded, and the upgrade waits for it, because"
     [
         pytest.param({}, None, 1, id="as upgraded"),
         pytest.param(
-            {"unschedulable": True}, "it is cordoned after its upgrade. Run kubectl uncordon n1", 1, id="cordoned"
+            {"unschedulable": True},
+            "it is cordoned after its upgrade. Uncordon it: kubectl uncordon n1",
+            1,
+            id="cordoned",
         ),
         pytest.param(
             {"ready": "False"}, f"{LOST} it is not Ready; it runs {RELEASE['os']}. {CONSOLE}", 0, id="not Ready"

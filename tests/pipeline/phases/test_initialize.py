@@ -8,6 +8,7 @@ from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import CheckedNodeWait
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SECRETS, SETTINGS, VERSIONS
@@ -200,7 +201,7 @@ async def test_pending_check_has_the_remedy(cluster: Harvester, status: int, why
     (wait,) = found.waits
     assert isinstance(wait, CheckedNodeWait)
     assert wait.detail.startswith(f"its kubelet {why} (")
-    assert remedy in wait.remedy
+    assert remedy in remedy_text(wait.remedies)
 
 
 @pytest.mark.rule("api: once the snapshot is recorded the Version is not read again")

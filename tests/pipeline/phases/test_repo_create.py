@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.managers.phase_results import shown
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import RemovedServiceWait
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
@@ -185,7 +186,7 @@ async def test_service_that_is_not_removed_is_named(cluster: Harvester, created:
         (wait,) = result.waits
         assert isinstance(wait, RemovedServiceWait)
         assert wait.detail.endswith("it is being deleted, and its finalizer example.com/held holds it")
-        assert "Find out why the controller of example.com/held" in wait.remedy
+        assert "Find out why the controller of example.com/held" in remedy_text(wait.remedies)
 
 
 REFUSED, OTHER = RetryError("refused"), RetryError("other")

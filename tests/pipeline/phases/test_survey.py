@@ -11,6 +11,7 @@ from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RECORDED, RELEASE
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION, OWN, PLACE, PLAN, SurveyWorld, report
 from upgrade_manager.api.keys import suc_node_label
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.api.survey import failed_survey
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.known_wait import UnpulledImageWait, UnreadReportWait
@@ -274,7 +275,7 @@ async def test_unreadable_report_is_waited_for(cluster: Harvester, message: str)
     [wait] = found.waits
     assert isinstance(wait, UnreadReportWait)
     assert (wait.name, wait.node) == ("n1", "n1")
-    assert f"kubectl logs -n {PLACE} job/apply-{PLAN}-on-n1" in wait.remedy
+    assert f"kubectl logs -n {PLACE} job/apply-{PLAN}-on-n1" in remedy_text(wait.remedies)
     assert found.after == pytest.approx(300.0, abs=1.0)
     assert ("The node was not surveyed: no API server" in wait.detail) == ("API server" in message)
     assert await cluster.names(SUC_PLANS) == [PLAN]
@@ -336,7 +337,7 @@ async def test_image_that_cannot_be_pulled_is_named(cluster: Harvester, toolkit:
         "node n1 lacks image r/toolkit:v1, which all Jobs of the upgrade and its repository"
     )
     assert missing.detail.endswith("its image cannot be pulled (ErrImagePull: no such host)")
-    assert "crictl pull r/toolkit:v1" in missing.remedy
+    assert "crictl pull r/toolkit:v1" in remedy_text(missing.remedies)
     assert (other.kind, other.node) == (WaitKind.JOB, "n2")
 
 

@@ -63,7 +63,7 @@ async def run(cluster: Harvester, ctx: ReconcileContext) -> tuple[str, str]:
     (wait,) = result.waits
     assert result.message == f"{CHART}: waiting until KubeVirt's updates of VMs are suspended"
     assert earliest(FINDERS, [wait], now=virtual_now()) == pytest.approx(DEPLOYED.total_seconds(), abs=5)
-    return wait.detail, getattr(wait, "remedy", "")
+    return wait.detail, "".join(one.command for one in getattr(wait, "remedies", ()))
 
 
 async def test_job_follows_once_fleet_has_deployed_the_list(cluster: Harvester) -> None:

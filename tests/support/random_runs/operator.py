@@ -47,6 +47,6 @@ async def follow_remedies(client: Client) -> None:
 def _commands(plans: list[objects.Object]) -> Iterator[tuple[str, str]]:
     for plan in plans:
         for blocker in read_blockers(objects.status(plan).get("blockers")):
-            found = _COMMAND.search(blocker.remedy)
+            found = next(filter(None, (_COMMAND.search(one.command) for one in blocker.remedies)), None)
             if blocker.reason in FOLLOWED and found:
                 yield found["verb"], found["node"]

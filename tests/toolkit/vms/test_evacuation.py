@@ -119,13 +119,14 @@ def states(text: str) -> str:
                     "conditions": [{"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}]
                 }
             },
-            "KubeVirt cannot migrate it: DisksNotLiveMigratable. Stop the VM: virtctl stop free -n default",
+            "KubeVirt cannot migrate it: DisksNotLiveMigratable. (1) Stop the VM: virtctl stop free -n default "
+            "(2) Undo it after the upgrade: virtctl start free -n default",
             id="not-migratable",
         ),
         pytest.param(
             {"spec": {"evictionStrategy": "None"}},
             "its eviction strategy is None. (1) Migrate it: virtctl migrate free -n default "
-            "(2) Or stop it: virtctl stop free -n default",
+            "(2) Or stop it: virtctl stop free -n default (3) Undo it after the upgrade: virtctl start free -n default",
             id="eviction-strategy",
         ),
         pytest.param({"metadata": {"finalizers": ["example.com/hold"]}}, "it is stopping", id="deleting"),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.api.keys import WITNESS_LABEL
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.facts.volumes import storage_nodes, ways_out
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
@@ -108,4 +108,4 @@ async def test_remedy_of_a_degraded_volume(more: dict[str, Any], present: list[O
     reader = MemoryReader({NODES: present, LONGHORN_VOLUMES: [broken]})
     (message,) = await find(CHECK, reader)
     assert remedy in message
-    assert steps(*ways_out(broken, nodes=storage_nodes(present))) in message
+    assert remedy_text(ways_out(broken, nodes=storage_nodes(present))) in message

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.known_wait import RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.removal import removal, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -100,7 +99,7 @@ def removal_wait(ctx: ReconcileContext, resource: Resource, found: Object, *, de
         name=name,
         since=began or first_seen(ctx, kind, name),
         detail=detail,
-        remedy=steps(*ways_out(resource, found)),
+        remedies=ways_out(resource, found),
     )
 
 

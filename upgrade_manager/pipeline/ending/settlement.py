@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
@@ -123,7 +124,9 @@ def _wait(ctx: ReconcileContext, entry: Entry) -> UnsettledVMWait:
         node=entry.get("node", ""),
         since=first_seen(ctx, UnsettledVMWait, name),
         detail="it was stopped for the upgrade, and does not run again yet",
-        remedy=f"kubectl describe virtualmachineinstances.kubevirt.io -n {namespace} {name}",
+        remedies=(
+            Remedy("Show why", command=f"kubectl describe virtualmachineinstances.kubevirt.io -n {namespace} {name}"),
+        ),
     )
 
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import ContestedStrategyWait
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.blocker_report import known_since
@@ -66,8 +66,10 @@ class Contest:
             name=PROVISIONING_CLUSTER,
             since=self.since,
             detail=f"{named} removes the manager's drain hooks from spec.rkeConfig.upgradeStrategy again and again",
-            remedy=steps(
-                f"Stop {named}, or let it leave spec.rkeConfig.upgradeStrategy alone until the upgrade has ended",
-                f"Show which client writes which field: {_SHOW}",
+            remedies=(
+                Remedy(
+                    f"Stop {named}, or let it leave spec.rkeConfig.upgradeStrategy alone until the upgrade has ended"
+                ),
+                Remedy("Show which client writes which field", command=_SHOW),
             ),
         )

@@ -11,7 +11,6 @@ from upgrade_manager.blockers.known_wait import (
     UnavailableNodeWait,
     UncordonedNodeWait,
 )
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.nodes.gate import GateRow, down, is_down_before
 from upgrade_manager.pipeline.blocker_report import first_seen
 
@@ -60,5 +59,5 @@ def gate_waits(
             node="" if row.row is GateRow.RANCHER else node,
             since=first_seen(ctx, kind, row.name),
             detail=row.why,
-            remedy=steps(*row.ways_out),
+            remedies=row.ways_out,
         )

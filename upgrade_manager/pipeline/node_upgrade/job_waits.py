@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.blockers.jobs import new_job_wait
 from upgrade_manager.blockers.known_wait import RemovedJobWait
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.nodes.model import RemoveJob, ResumeJob, StartJob
@@ -49,5 +48,5 @@ def _removed(ctx: ReconcileContext, jobs: Store, view: NodeView, effect: RemoveJ
             node=view.name,
             since=first_seen(ctx, RemovedJobWait, job.name),
             detail=f"the node's upgrade waits for its removal, and {deletion(found) or 'it is to be deleted'}",
-            remedy=steps(*ways_out(JOBS, found)),
+            remedies=ways_out(JOBS, found),
         )

@@ -84,7 +84,7 @@ class LostHooks:
             name=PROVISIONING_CLUSTER,
             since=since,
             detail=why,
-            remedy=drain_hooks.drain_again(generation),
+            remedies=(drain_hooks.drain_again(generation),),
             is_certain=is_certain,
         )
 

@@ -19,6 +19,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
@@ -30,7 +31,6 @@ from upgrade_manager.blockers.known_wait import (
     PausedNodeWait,
     RefusedCordonWait,
 )
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWait, RancherWait, RebootWait
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
@@ -132,13 +132,15 @@ class NodeWaits:
             if delay.kind is DelayKind.RANCHER:
                 yield self._rancher(moved, detail=str(delay), node=delay.node)
             elif delay.kind is DelayKind.CORDON:
-                yield known_wait(self.ctx, CordonedNodeWait, delay.node, detail=delay.problem, remedy=delay.remedy)
+                remedies = node_obstacles.cordoned(delay.node).ways_out
+                yield known_wait(self.ctx, CordonedNodeWait, delay.node, detail=delay.problem, remedies=remedies)
             elif delay.kind is DelayKind.DRAIN:
                 yield self._begun_drain(delay)
             else:
                 kind = ForeignHookWait if delay.kind is DelayKind.FOREIGN else LeftoverHookWait
-                remedy = delay.remedy or self._foreign_remedy(delay.hooks, drained=delay.secret)
-                yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
+                known = (delay.remedy,) if delay.remedy else ()
+                remedies = known or self._foreign_remedies(delay.hooks, drained=delay.secret)
+                yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedies=remedies)
 
     def _begun_drain(self, delay: Delay) -> Wait:
         """Return the wait for a drain without a hook for the manager, or for the cordon with which it begins."""
@@ -152,13 +154,14 @@ class NodeWaits:
         job = next((job for job in view.jobs.values() if job.suspended), None)
         left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
         patch = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": left}}}, separators=(",", ":"))
+        command = f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'"
         return known_wait(
             self.ctx,
             PausedNodeWait,
             view.name,
             since=parse_time(job.created) if job else None,
             detail=f"{node_obstacles.paused().why}, and its turn has come",
-            remedy=f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'",
+            remedies=(Remedy("Remove it from the list", command=command),),
         )
 
     def _drain(self, view: NodeView, decision: Decision) -> Iterator[Wait]:
@@ -272,17 +275,17 @@ class NodeWaits:
         nodes = self.observed.nodes.list()
         cordoned = sorted(objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable"))
         found = node_obstacles.cordon_refused(error, cordoned)
-        return known_wait(self.ctx, RefusedCordonWait, node, detail=found.why, remedy=found.ways_out[0])
+        return known_wait(self.ctx, RefusedCordonWait, node, detail=found.why, remedies=found.ways_out)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)
         drained = "" if view.pre_drain.others else view.secret
-        remedy = self._foreign_remedy(others, drained=drained)
-        return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedy=remedy)
+        remedies = self._foreign_remedies(others, drained=drained)
+        return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedies=remedies)
 
-    def _foreign_remedy(self, hooks: Sequence[str], *, drained: str) -> str:
+    def _foreign_remedies(self, hooks: Sequence[str], *, drained: str) -> tuple[Remedy, ...]:
         strategy = rancher.rke_config(self.cluster).get("upgradeStrategy") if self.cluster else None
-        return steps(*drain_hooks.foreign_ways_out(strategy, hooks, drained=drained))
+        return drain_hooks.foreign_ways_out(strategy, hooks, drained=drained)
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
         return RancherWait(namespace=FLEET_LOCAL, name=PROVISIONING_CLUSTER, node=node, since=since, detail=detail)
@@ -305,9 +308,9 @@ class NodeWaits:
         known = self._silent_since(recorded, node="")
         return self.ctx.informers.first_seen.since("no node under way", is_idle, now=self._now(), known=known)
 
-    def _hook(self, kind: type[KnownWait], name: str, node: str, *, detail: str, remedy: str) -> Wait:
+    def _hook(self, kind: type[KnownWait], name: str, node: str, *, detail: str, remedies: tuple[Remedy, ...]) -> Wait:
         began = first_seen(self.ctx, kind, name)
-        return kind(namespace=FLEET_LOCAL, name=name, node=node, since=began, detail=detail, remedy=remedy)
+        return kind(namespace=FLEET_LOCAL, name=name, node=node, since=began, detail=detail, remedies=remedies)
 
 
 def missing_wait(ctx: ReconcileContext, node: str, found: MissingNode) -> MissingNodeWait:
@@ -317,7 +320,7 @@ def missing_wait(ctx: ReconcileContext, node: str, found: MissingNode) -> Missin
         node=node,
         since=first_seen(ctx, MissingNodeWait, node),
         detail=found.why,
-        remedy=steps(*found.ways_out),
+        remedies=found.ways_out,
         is_passing=found.is_passing,
     )
 
@@ -329,10 +332,10 @@ def known_wait(
     *,
     since: datetime | None = None,
     detail: str,
-    remedy: str,
+    remedies: tuple[Remedy, ...],
 ) -> KnownWait:
     """Return a wait for a node, since that time or since this process saw it first."""
-    return kind(name=name, node=name, since=since or first_seen(ctx, kind, name), detail=detail, remedy=remedy)
+    return kind(name=name, node=name, since=since or first_seen(ctx, kind, name), detail=detail, remedies=remedies)
 
 
 def return_wait(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import CheckedNodeWait, CheckedServiceWait
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts import node_obstacles, versions
 from upgrade_manager.facts.machine_plan import held_nodes
 from upgrade_manager.kube import objects
@@ -104,7 +104,7 @@ def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object
             node=name,
             since=began,
             detail=f"its kubelet {'cannot be read' if name in pending.remedies else 'does not respond'} ({error})",
-            remedy=pending.remedies.get(name) or _ways_out(name),
+            remedies=_ways_out(name, pending.remedies.get(name, "")),
         )
         for name, error in pending.kubelets.items()
     ]
@@ -114,19 +114,20 @@ def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object
     if not waits:
         name = objects.name(nodes[0])
         unread = "its kubelet has not been read yet"
-        waits = [CheckedNodeWait(name=name, node=name, since=began, detail=unread, remedy=_ways_out(name))]
+        waits = [CheckedNodeWait(name=name, node=name, since=began, detail=unread, remedies=_ways_out(name))]
     return tuple(waits)
 
 
-def _ways_out(node: str) -> str:
-    """Return the remedies for a kubelet that does not respond."""
-    return steps(*node_obstacles.not_ready_ways_out(node))
+def _ways_out(node: str, known: str = "") -> tuple[Remedy, ...]:
+    """Return the known remedy, or the remedies for a kubelet that does not respond."""
+    return (Remedy(known),) if known else node_obstacles.not_ready_ways_out(node)
 
 
 def _endpoint_wait(words: str, began: datetime) -> CheckedServiceWait:
-    remedy = f"Check the API servers there: kubectl get endpointslices -n {NAMESPACE} -l {LABEL_SERVICE_NAME}={SERVICE}"
+    command = f"kubectl get endpointslices -n {NAMESPACE} -l {LABEL_SERVICE_NAME}={SERVICE}"
+    remedies = (Remedy("Check the API servers there", command=command),)
     detail = f"an API server does not respond ({words})"
-    return CheckedServiceWait(namespace=NAMESPACE, name=SERVICE, since=began, detail=detail, remedy=remedy)
+    return CheckedServiceWait(namespace=NAMESPACE, name=SERVICE, since=began, detail=detail, remedies=remedies)
 
 
 async def _last_schedulable(ctx: ReconcileContext, nodes: Sequence[Object]) -> list[str]:

@@ -10,6 +10,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.imports import FailedUploadWait
 from upgrade_manager.blockers.wait import ImageWait
@@ -72,8 +73,8 @@ def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResu
     if objects.is_condition_true(image, "Imported"):
         return Completed()
     obstacle = import_obstacle(image)
-    if obstacle is not None and obstacle.way_out:
-        return Waiting(message=f"{about}: {obstacle.why}. {obstacle.way_out}", waits=(_wait(ctx, image),))
+    if obstacle is not None and obstacle.ways_out:
+        return Waiting(message=f"{about}: {obstacle.why}. {remedy_text(obstacle.ways_out)}", waits=(_wait(ctx, image),))
     if obstacle is not None and obstacle.is_final:
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
         return Failed(cause=f"{about}: {obstacle.why}", advice=f"Check {check}, then create a new plan")

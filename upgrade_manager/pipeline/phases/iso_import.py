@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import MissingImageWait
 from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts import image_import
@@ -51,9 +52,9 @@ def missing(ctx: ReconcileContext, name: str) -> Waiting:
         name=name,
         since=first_seen(ctx, MissingImageWait, name),
         detail=f"it {absent.why}, and spec.image of the plan names it",
-        remedy=absent.way_out,
+        remedies=absent.ways_out,
     )
-    return Waiting(message=f"{named(name)} {absent.why}. {absent.way_out}", waits=(wait,))
+    return Waiting(message=f"{named(name)} {absent.why}. {remedy_text(absent.ways_out)}", waits=(wait,))
 
 
 def _new_wait(ctx: ReconcileContext, image: str) -> ImageWait:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import KUBE_SYSTEM
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.known_wait import ChartJobWait
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -52,7 +53,9 @@ async def wait(ctx: ReconcileContext, *, since: str) -> Waiting | None:
 
 def _waiting(began: datetime, *, after: float, state: str) -> Waiting:
     detail = f"RKE2 upgrades its chart rke2-multus: {state}"
-    wait_ = ChartJobWait(namespace=KUBE_SYSTEM, name=JOB, since=began, detail=detail, remedy=_look())
+    wait_ = ChartJobWait(
+        namespace=KUBE_SYSTEM, name=JOB, since=began, detail=detail, remedies=(Remedy("Show its log", command=_look()),)
+    )
     return Waiting(message=f"Job {KUBE_SYSTEM}/{JOB}: {detail}", after=after, waits=(wait_,))
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.known_wait import UnreadReportWait
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
@@ -173,14 +173,16 @@ def _report_waits(
             node=node,
             since=first_seen(ctx, UnreadReportWait, node),
             detail=f"{reason or _NO_REPORT}; it is repeated every {_REPEAT / 60:.0f} minutes",
-            remedy=_show(jobs.get(node)),
+            remedies=_show(jobs.get(node)),
         )
         for node, reason in unread.items()
     )
 
 
-def _show(job: PlanJob | None) -> str:
-    ways = ["Check that the toolkit image is of the manager's version: upgrade-manager preflight shows it"]
-    if job is not None:
-        ways.insert(0, f"Show its log: kubectl logs -n {job.state.namespace} job/{job.state.name}")
-    return steps(*ways, "To go on without the survey, set spec.force: true")
+def _show(job: PlanJob | None) -> tuple[Remedy, ...]:
+    log = () if job is None else (f"kubectl logs -n {job.state.namespace} job/{job.state.name}",)
+    return (
+        *(Remedy("Show its log", command=command) for command in log),
+        Remedy("Check that the toolkit image is of the manager's version", command="upgrade-manager preflight"),
+        Remedy("To go on without the survey, set spec.force: true"),
+    )

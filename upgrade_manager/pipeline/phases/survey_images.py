@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.keys import MANAGED_SELECTOR
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import UnpulledImageWait
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.pods import EDIT_MIRRORS, pull
 from upgrade_manager.facts.pod_reason import pod_reason, start_progress, unpulled_image
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
@@ -65,9 +66,9 @@ def _wait(ctx: ReconcileContext, pod: Object, node: str, *, text: str) -> Unpull
         node=node,
         since=start_progress(pod) or ctx.now(),
         detail=f"node {node} lacks image {image}, which all Jobs of the upgrade and its repository run: {text}",
-        remedy=steps(
-            f"Find out why on node {node}: crictl pull {image}",
-            f"Without a registry, save the image elsewhere, and load it on node {node}: {_LOAD}",
-            "Or name a mirror that has it: kubectl edit settings.harvesterhci.io containerd-registry",
+        remedies=(
+            pull(node, image),
+            Remedy(f"Without a registry, save the image elsewhere, and load it on node {node}", command=_LOAD),
+            Remedy("Or name a mirror that has it", command=EDIT_MIRRORS),
         ),
     )

@@ -26,6 +26,7 @@ from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
 )
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts import rancher_cluster
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
@@ -199,8 +200,8 @@ def set_back(ctx: ReconcileContext, cluster: Object) -> Closed | None:
         name=PROVISIONING_CLUSTER,
         why="; ".join(found),
         ways_out=(
-            "Stop the client that sets it back",
-            f"Set it again: kubectl patch {named} --type=merge -p '{patch}'",
+            Remedy("Stop the client that sets it back"),
+            Remedy("Set it again", command=f"kubectl patch {named} --type=merge -p '{patch}'"),
         ),
     )
 

@@ -22,7 +22,7 @@ async def deployment_missing(client: Client, name: str, *, namespace: str) -> st
     obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
     if obj is None or deployment_problem(obj) is DeploymentProblem.SCALED_DOWN:
         outage = outage_of(obj, namespace, name)
-        return ". ".join([outage.problem, *outage.ways_out]) if outage else ""
+        return ". ".join([outage.problem, *map(str, outage.ways_out)]) if outage else ""
     status, wanted = objects.status(obj), int(objects.spec(obj).get("replicas", 1))
     updated = int(status.get("updatedReplicas") or 0)
     # Pods of the previous template are deleted last.

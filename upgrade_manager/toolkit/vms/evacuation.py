@@ -12,7 +12,7 @@ import structlog
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.evictions import LEFTOVER, delete_command, is_of_kubevirt, leftovers
+from upgrade_manager.facts.evictions import LEFTOVER, delete_leftover, is_of_kubevirt, leftovers
 from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.facts.migrations import TARGET_LABEL, MigrationLimits, migrations_of, others_move, since_arrival
 from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, vm_obstacle
@@ -103,7 +103,7 @@ async def budgets_remaining(context: ToolkitContext) -> str:
     if not found:
         return ""
     names = name_list([objects.qualified_name(one) for one in found])
-    return f"PodDisruptionBudgets {LEFTOVER}: {names}. If they stay, delete them: {delete_command(found[0])}"
+    return f"PodDisruptionBudgets {LEFTOVER}: {names}. If they stay, delete them: {delete_leftover(found[0]).command}"
 
 
 async def _stranded(context: ToolkitContext) -> list[Object]:

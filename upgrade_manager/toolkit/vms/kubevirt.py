@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_namespace, is_object_name
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.kubevirt import KUBEVIRT, unmet
 from upgrade_manager.facts.vm_obstacles import without_machine
@@ -97,7 +97,7 @@ async def start(client: Client, machine: str) -> Started:
 
 def described(obstacle: VMObstacle) -> str:
     """Return the obstacle with its remedies."""
-    return f"{obstacle.why}. {steps(*obstacle.ways_out)}"
+    return f"{obstacle.why}. {remedy_text(obstacle.ways_out)}"
 
 
 async def _request(client: Client, namespace: str, name: str, action: str) -> None:

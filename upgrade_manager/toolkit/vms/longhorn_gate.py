@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
+from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.api.text import name_list
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.volumes import (
     SKIP_PREFIX,
     claim_of,
@@ -52,7 +52,7 @@ async def unsafe_volumes(context: ToolkitContext) -> str:
     if not found:
         return ""
     first = found[min(found)]
-    remedy = steps(*ways_out(first, nodes=count), way_to_skip(first, context.node))
+    remedy = remedy_text([*ways_out(first, nodes=count), way_to_skip(first, context.node)])
     return f"{len(found)} volumes: {name_list(sorted(found))}. For the first one: {remedy}"
 
 

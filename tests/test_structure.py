@@ -85,7 +85,8 @@ def trespasses(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
 def test_a_package_names_the_modules_that_it_offers(package: Path) -> None:
-    modules = {path.stem for path in package.glob("*.py")} | {path.name for path in PACKAGES if path.parent == package}
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    modules = {path.stem for path in package.glob("*.py")} | folders
     assert (offered(package) or {"no __all__"}) <= modules
     assert ast.get_docstring(parsed(package / "__init__.py"))
 

@@ -1,7 +1,7 @@
 """The admission webhook of UpgradePlans: it refuses an upgrade before the upgrade can harm the cluster.
 
 wiring        adds the webhook to a manager; the command line calls it
-preflight     runs the checks for the command `upgrade-manager preflight`
+preflight     the checks of the command `upgrade-manager preflight`, these and others
 server        HTTP: one review in, one verdict out; `body` and `review` read it within limits
 mutation      the annotations that name a plan's creator and the user of its last change
 request_log   the fields of a request in the log

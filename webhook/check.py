@@ -64,6 +64,10 @@ class Check:
     find: Callable[[Subject], Awaitable[Iterable[Finding]]]
 
 
+class CannotRun(Exception):
+    """A check of the command `preflight` cannot be made from the user's machine; the text is the reason."""
+
+
 class Outcome(StrEnum):
     """The outcome of a check."""
 
@@ -71,6 +75,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     #: A warning, for example that the cluster lacks the API that the check reads; the plan is admitted.
     WARNING = "warning"
+    #: Of the command `preflight` alone: the check cannot be made from the user's machine.
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

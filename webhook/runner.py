@@ -1,6 +1,6 @@
 """Runs checks concurrently, all before one deadline.
 
-admission.py and preflight.py call it with the checks of catalogue.py.
+admission.py and preflight/gate.py call it with the checks of catalogue.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError
-from webhook.check import CheckResult, Finding, Outcome
+from webhook.check import CannotRun, CheckResult, Finding, Outcome
 from webhook.cluster import NotInstalled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.check import Check, Subject
 
@@ -26,17 +26,34 @@ _GRANT = "Grant the permission; the webhook gets its own by kubectl apply -k dep
 log = structlog.get_logger(__name__)
 
 
-async def run_checks(checks: Sequence[Check], subject: Subject, *, deadline: float = DEADLINE) -> list[CheckResult]:
+def of_webhook(check: Check, error: Forbidden) -> str:
+    """Return the message about a permission that the webhook lacks."""
+    return _impossible(check, str(error), remedy=_GRANT).message
+
+
+async def run_checks(
+    checks: Sequence[Check],
+    subject: Subject,
+    *,
+    deadline: float = DEADLINE,
+    forbidden: Callable[[Check, Forbidden], str] = of_webhook,
+) -> list[CheckResult]:
     """Run all checks to their end, or to the deadline, and return their results in order.
 
-    A check that cannot be made fails, so that an unreadable cluster does not let a plan pass.
+    A check that cannot be made fails, so that an unreadable cluster does not let a plan pass. `forbidden` returns
+    the message about a permission that is missing.
     """
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run(check, subject, deadline=deadline), name=check.name) for check in checks]
+        tasks = [
+            group.create_task(_run(check, subject, deadline=deadline, forbidden=forbidden), name=check.name)
+            for check in checks
+        ]
     return [task.result() for task in tasks]
 
 
-async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResult:
+async def _run(
+    check: Check, subject: Subject, *, deadline: float, forbidden: Callable[[Check, Forbidden], str]
+) -> CheckResult:
     began = loop_time()
     findings: list[Finding] = []
     try:
@@ -45,10 +62,14 @@ async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResul
     except NotInstalled as missing:
         text = f"check {check.name!r} skipped: the cluster does not serve {missing}"
         findings = [Finding(message=text, denies=False)]
+    except CannotRun as reason:
+        return CheckResult(
+            name=check.name, outcome=Outcome.SKIPPED, seconds=loop_time() - began, warnings=(str(reason),)
+        )
     except TimeoutError:
         findings = [_impossible(check, f"the cluster was not read within {deadline:.0f} s")]
     except Forbidden as error:
-        findings = [_impossible(check, str(error), remedy=_GRANT)]
+        findings = [Finding(message=forbidden(check, error))]
     except KubeError as error:
         findings = [_impossible(check, str(error))]
     except Exception:  # an error in one check must not hide what the others find

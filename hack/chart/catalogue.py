@@ -113,6 +113,7 @@ TEMPLATES = (
             "harvester-system",
             "other-namespaces",
             "metrics-reader",
+            "preflight",
         )
     ),
     Template(

@@ -15,7 +15,7 @@ from webhook.certificates.rotation import SECRET, SERVICE
 
 MANIFESTS = objects(DEFAULT)
 #: Suffixes of the roles that users bind.
-FOR_USERS = ("metrics-reader", "viewer", "operator", "editor", "admin")
+FOR_USERS = ("-preflight", "metrics-reader", "viewer", "operator", "editor", "admin")
 ROLES = [manifest for manifest in MANIFESTS if manifest["kind"] in {"Role", "ClusterRole"}]
 
 

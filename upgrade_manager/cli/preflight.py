@@ -1,37 +1,37 @@
-"""The command `upgrade-manager preflight`: the webhook's checks of a new plan, run by hand.
+"""The command `upgrade-manager preflight`: all checks of a new plan, run by hand before its creation.
 
-user_commands.py starts it.
-
-webhook/preflight.py runs them; this module reads the plan and prints the results.
+user_commands.py starts it. webhook/preflight has the checks, preflight_view.py their output.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager import __version__
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli.options import USAGE
+from upgrade_manager.cli.preflight_view import PreflightView
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook.preflight import FAILED, check, is_skipped, printable
+from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.preflight.certificate_probe import TlsProbe
+from upgrade_manager.preflight.kubelets import ProxiedKubelets
+from webhook.preflight.gate import Surroundings, check
+from webhook.preflight.iso_server import HttpIsoServer
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
+    from collections.abc import Coroutine
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.cli.user_options import PreflightOptions
     from upgrade_manager.kube.objects import Object
-    from webhook.preflight import Row
 
 STANDARD_INPUT = "-"
-_WEBHOOK_SKIPS = "The webhook skips all checks of this plan, because it has the annotation skip-webhook."
 
 
 def preflight(options: PreflightOptions) -> int:
@@ -46,13 +46,19 @@ def preflight(options: PreflightOptions) -> int:
 
 
 async def _preflight(plan: Object, options: PreflightOptions) -> int:
-    async with connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session:
-        await session.read(session.client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),)))
-        rows = await check(plan, session.client, options.toolkit)
-    skips, image = is_skipped(plan), _toolkit_image(plan, options.toolkit)
-    is_json = options.output == "json"
-    sys.stdout.write(_json(plan, rows, skips=skips, image=image) if is_json else _table(rows, skips=skips, image=image))
-    return int(any(row.outcome == FAILED for row in rows))
+    async with (
+        connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session,
+        HttpIsoServer(user_agent=f"upgrade-manager-preflight/{__version__}") as iso,
+    ):
+        client = session.client
+        # Reports a server that does not respond, or refuses the user.
+        await session.read(client.raw("GET", "/version"))
+        around = Surroundings(certificates=TlsProbe(), kubelets=ProxiedKubelets(client), iso=iso, clock=SystemClock())
+        report = await check(plan, client, options.toolkit, around, skip_iso=options.skip_iso)
+    image = _toolkit_image(plan, options.toolkit)
+    view = PreflightView(context=session.context, server=session.server, plan=plan, image=image, report=report)
+    sys.stdout.write(view.document() if options.output == "json" else view.table())
+    return int(not report.passed)
 
 
 def read_plan(file: str) -> Object:
@@ -83,36 +89,3 @@ def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
     spec = UpgradePlanSpec.read(objects.mapping(plan, "spec"))
     choice = decide(spec, PlanAnnotations(objects.strings(plan, "metadata", "annotations")), toolkit)
     return choice.summary if plan and isinstance(choice, ToolkitChoice) else ""
-
-
-def _table(rows: Sequence[Row], *, skips: bool, image: str) -> str:
-    width = max(len(row.check) for row in rows) + 2
-    lines = [f"{'CHECK':<{width}}{'RESULT':<9}DETAILS", *(line for row in rows for line in _lines(row, width))]
-    failed = sum(row.outcome == FAILED for row in rows)
-    lines += ["", *([f"Toolkit image: {image}."] if image else [])]
-    lines += [f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
-    if skips:
-        lines.append(_WEBHOOK_SKIPS)
-    return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _lines(row: Row, width: int) -> Iterator[str]:
-    details = [printable(one.message) for one in row.findings] or [printable(row.reason)]
-    for index, detail in enumerate(details):
-        check, outcome = (row.check, row.outcome) if index == 0 else ("", "")
-        yield f"{check:<{width}}{outcome:<9}{detail}"
-
-
-def _json(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
-    checks: list[dict[str, Any]] = [
-        {
-            "name": row.check,
-            "outcome": row.outcome,
-            "findings": [{"field": one.field, "message": one.message} for one in row.findings],
-            "reason": row.reason,
-        }
-        for row in rows
-    ]
-    passed = all(row.outcome != FAILED for row in rows)
-    head = {"plan": objects.name(plan), "passed": passed, "skippedByWebhook": skips, "toolkitImage": image}
-    return json.dumps({**head, "checks": checks}, indent=2) + "\n"

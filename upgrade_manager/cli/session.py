@@ -21,7 +21,7 @@ from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.errors import REFUSED, KubeError, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.kubeconfig import load_config
+from upgrade_manager.kube.kubeconfig import Kubeconfig, load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Session:
     server: str
     #: The API server's time of day: durations are right although this machine's clock is not.
     now: Callable[[], datetime]
+    #: The context of the kubeconfig; empty for a Pod's service account.
+    context: str = ""
 
     async def read(self, response: Awaitable[T]) -> T:
         """Wait for one of the first responses, as a user does. Raises CommandError."""
@@ -72,7 +74,8 @@ async def connected(*, command: str, kubeconfig: str, context: str) -> AsyncIter
     async with HttpTransport(config, on_response=lambda *_: None) as transport:
         user_agent, clock = f"upgrade-manager-{command}/{__version__}", ServerClock(SystemClock())
         client = Client(DatedTransport(transport, clock), user_agent=user_agent, random=random.Random())
-        yield Session(client=client, server=config.server, now=clock.now)
+        used = config.source.context if isinstance(config.source, Kubeconfig) else ""
+        yield Session(client=client, server=config.server, now=clock.now, context=used)
 
 
 def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:

@@ -64,6 +64,8 @@ class PreflightOptions:
     file: str = ""
     #: `table` or `json`.
     output: str = "table"
+    #: Do not ask the server of the ISO.
+    skip_iso: bool = False
     toolkit: ToolkitConfig = DEFAULT_TOOLKIT
 
 
@@ -155,6 +157,9 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
         "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
     )
     preflight.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
+    preflight.add_argument(
+        "--skip-iso", action="store_true", help="do not ask the ISO's server, which only the cluster reaches"
+    )
     add_toolkit_image_flags(preflight)
     status = add("status", _STATUS, _STATUS_EPILOG)
     status.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
@@ -196,7 +201,8 @@ def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) 
         return read(flags)
     if flags.command == "preflight":
         toolkit = toolkit_config(flags, parser=parser)
-        return PreflightOptions(**_access(flags), file=flags.filename, output=flags.output, toolkit=toolkit)
+        given: dict[str, Any] = {**_access(flags), "file": flags.filename, "output": flags.output}
+        return PreflightOptions(**given, skip_iso=flags.skip_iso, toolkit=toolkit)
     return None
 
 

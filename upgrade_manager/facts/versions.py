@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
 
@@ -25,6 +25,12 @@ def missing(name: str) -> str:
 def without_url(name: str) -> str:
     """Return the message about a Version that names no ISO, with the remedy."""
     return f"{named(name)} lacks spec.isoURL. Set it to the URL of the ISO"
+
+
+def not_running() -> str:
+    """Return the message about the Setting that does not show the release that runs, with the remedy."""
+    logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
+    return f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets. Run {logs}"
 
 
 def running(setting: Object) -> str:

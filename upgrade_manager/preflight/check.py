@@ -1,6 +1,7 @@
 """Runs the preflight checks of a plan and keeps their intermediate results.
 
-The phase Initialize (pipeline/phases/initialize.py) calls it before anything is changed.
+The phase Initialize (pipeline/phases/initialize.py) calls it before anything is changed, the command `preflight`
+(webhook/preflight) before the plan is created.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ Verdict: TypeAlias = Passed | Rejected | Pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Finding:
-    """The state of one check."""
+class Finding:
+    """The state of one check; it is final once it is not pending."""
 
     problems: tuple[str, ...] = ()
     failing: dict[str, str]
@@ -84,6 +85,7 @@ class _Finding:
 
     @property
     def pending(self) -> bool:
+        """True while the check has to be repeated, `retry_after` seconds later."""
         return bool(self.failing or self.unprobed)
 
 
@@ -124,8 +126,8 @@ class Preflight:
         """
         if self._state.plan_uid != plan:
             self._state = self._new_state(plan)
-        certificates = await self._certificates(client, annotations)
-        disks = await self._disks(client, annotations, nodes)
+        certificates = await self.certificates(client, annotations)
+        disks = await self.disks(client, annotations, nodes, plan={"metadata": {"uid": plan}})
         pending = [finding for finding in (certificates, disks) if finding.pending]
         if pending:
             message = messages.pending(
@@ -149,36 +151,40 @@ class Preflight:
         monotonic = self._clock.monotonic
         return _State(plan_uid, kubelets=Poller(monotonic=monotonic), endpoints=Poller(monotonic=monotonic))
 
-    async def _disks(self, client: Client, annotations: PlanAnnotations, nodes: Sequence[Object]) -> _Finding:
+    async def disks(
+        self, client: Client, annotations: PlanAnnotations, nodes: Sequence[Object], *, plan: Object
+    ) -> Finding:
+        """Check the nodes' disks for the plan, which need not exist yet; the caller repeats a pending check."""
         skip = annotations.skip_disk_check
         if skip is Flag.BAD:
-            return _Finding(problems=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), failing={})
+            return Finding(problems=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), failing={})
         if skip:
-            return _Finding(failing={})
+            return Finding(failing={})
         probes: dict[str, Probe[Disk]] = {
             f"{_NODE}{objects.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
         }
         poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
-        full = await self._full(client, poll)
+        full = await self._full(client, poll, plan)
         return _finding(
             poll,
             messages.disks_too_full(full) if full else "",
             messages.kubelets_failed(poll.failed, poll.remedies) if poll.failed else "",
         )
 
-    async def _full(self, client: Client, poll: Poll[Disk]) -> dict[str, str]:
+    async def _full(self, client: Client, poll: Poll[Disk], plan: Object) -> dict[str, str]:
         """Return the verdicts about disks that are too full; images that are preloaded already add nothing."""
         full = {node: disk for node, disk in poll.results.items() if not disk.suffices}
         if not full or poll.failing or poll.unprobed:
             return {}
-        preloaded = {f"{_NODE}{name}" for name in await preloaded_nodes(client, plan=self._state.plan_uid)}
+        preloaded = {f"{_NODE}{name}" for name in await preloaded_nodes(client, plan=plan)}
         left = {node: replace(disk, added=0) if node in preloaded else disk for node, disk in full.items()}
         return {node: disk.verdict for node, disk in left.items() if not disk.suffices}
 
-    async def _certificates(self, client: Client, annotations: PlanAnnotations) -> _Finding:
+    async def certificates(self, client: Client, annotations: PlanAnnotations) -> Finding:
+        """Check the certificates of all API servers; the caller repeats a pending check."""
         days = annotations.min_certs_days
         if isinstance(days, BadAnnotation):
-            return _Finding(problems=(str(days),), failing={})
+            return Finding(problems=(str(days),), failing={})
         now = self._clock.now()
         probes = await self._endpoint_probes(client)
         poll = await self._state.endpoints.poll(probes, done=lambda found: found.outlasts(days=days, now=now))
@@ -213,8 +219,8 @@ class Preflight:
         return found
 
 
-def _finding(poll: Poll[Disk] | Poll[Validity], *problems: str) -> _Finding:
-    return _Finding(
+def _finding(poll: Poll[Disk] | Poll[Validity], *problems: str) -> Finding:
+    return Finding(
         problems=tuple(problem for problem in problems if problem),
         failing=dict(poll.failing),
         remedies=poll.remedies,

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 _BEFORE = frozenset({NodeState.IMAGE_PRELOADING, NodeState.IMAGE_PRELOAD_FAILED})
 
 
-async def preloaded_nodes(client: Client, *, plan: str) -> frozenset[str]:
-    """Return the nodes with the images of that plan's release; `plan` is a uid. Raises KubeError."""
+async def preloaded_nodes(client: Client, *, plan: Object) -> frozenset[str]:
+    """Return the nodes with the images of that plan's release. Raises KubeError.
+
+    `plan` is a new plan, or has at least the uid of one that exists.
+    """
     plans = (await client.list(UPGRADE_PLANS)).items
-    own = next((one for one in plans if objects.uid(one) == plan), {})
+    own = next((one for one in plans if objects.uid(one) == objects.uid(plan)), plan)
     earlier = (one for one in plans if one is not own and _is_same_release(own, one) and _preloads(one))
     return frozenset(node for one in earlier for node in _preloaded(one))
 

@@ -11,5 +11,6 @@ __all__ = [
     "repository_client",
     "service_proxy",
     "unfinished",
+    "upgrade_path",
     "version",
 ]

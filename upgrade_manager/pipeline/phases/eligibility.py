@@ -1,6 +1,7 @@
 """The check that Harvester supports the upgrade, made as soon as the target is known.
 
-initialize.py and image_preload.py call it; on each node toolkit/commands/version_guard.py repeats it.
+initialize.py and image_preload.py call it; release/upgrade_path.py has the rule, and on each node
+toolkit/commands/version_guard.py repeats it.
 """
 
 from __future__ import annotations
@@ -8,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Failed
 from upgrade_manager.pipeline.selections import MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.pipeline.settings import unfinished_upgrade
-from upgrade_manager.release.migrations import pairs
-from upgrade_manager.release.version import check_eligibility
+from upgrade_manager.release.upgrade_path import all_run, begun_refusal, path_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +27,9 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
     if ctx.plan.spec.force:
         return None
     current = ctx.status["previousVersion"] or ""
-    refusal = check_eligibility(current, target, minimum)
-    if refusal is None and current == target and await _is_upgraded(ctx, target):
-        refusal = "all nodes run it already"
-    unknown = pairs.refusal(current, target)
-    if refusal is None and not unknown:
-        return None
-    forced = "spec.force: true skips this check" if refusal else pairs.FORCED
-    advice = f"Create a plan for another release; {forced}"
-    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal or unknown}", advice=advice)
+    upgraded = await _upgraded(ctx, target) if current == target else ()
+    refusal = path_refusal(current=current, target=target, minimum=minimum, upgraded=upgraded)
+    return Failed(cause=refusal.cause, advice=refusal.advice) if refusal else None
 
 
 async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:
@@ -51,19 +44,13 @@ def check_unfinished(
     unfinished: UnfinishedUpgrade | None, nodes: Sequence[Object], *, target: str, is_name: bool
 ) -> Failed | None:
     """Fail if an earlier plan has begun another release; spec.force does not skip this check."""
-    refusal = unfinished.refusal(target, nodes, is_name=is_name) if unfinished and target else ""
-    return Failed(cause=refusal, advice="Create a plan for that release") if refusal else None
+    refusal = begun_refusal(unfinished, nodes, target=target, is_name=is_name)
+    return Failed(cause=refusal.cause, advice=refusal.advice) if refusal else None
 
 
-async def _is_upgraded(ctx: ReconcileContext, version: str) -> bool:
-    """Return True if no node is left to upgrade or held by a hook of a plan that ended early."""
-    if not _run_on_all((await ctx.watch(MANAGED_NODES)).list(), version):
-        return False
-    return not any(map(machine_plan.is_pending, (await ctx.watch(MACHINE_PLANS)).list()))
-
-
-def _run_on_all(nodes: list[Object], version: str) -> bool:
-    """Return True if all nodes run the version's OS; after a failed upgrade, some run an older one."""
-    return bool(nodes) and all(
-        version in str((objects.status(node).get("nodeInfo") or {}).get("osImage")).split() for node in nodes
-    )
+async def _upgraded(ctx: ReconcileContext, version: str) -> Sequence[Object]:
+    """Return all nodes if none is left to upgrade or held by a hook of a plan that ended early, else none."""
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    if not all_run(nodes, version):
+        return ()
+    return () if any(map(machine_plan.is_pending, (await ctx.watch(MACHINE_PLANS)).list())) else nodes

@@ -174,6 +174,5 @@ async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.client.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = versions.running(setting)
     if not version:
-        logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
-        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets. Run {logs}")
+        raise MissingObject(versions.not_running())
     return version

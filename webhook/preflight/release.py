@@ -1,0 +1,85 @@
+"""The release can be upgraded to: the rules that Initialize applies before the ISO is downloaded.
+
+release/upgrade_path.py has them, gate.py the row. A plan by an image names no release, so that most of them
+apply after the download.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, is_managed
+from upgrade_manager.api.names import is_object_name
+from upgrade_manager.facts import machine_plan, versions
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VERSIONS
+from upgrade_manager.release.unfinished import UnfinishedUpgrade, version_before
+from upgrade_manager.release.upgrade_path import all_run, begun_refusal, path_refusal
+from webhook.check import Check, Finding
+from webhook.cluster import Listing
+from webhook.listings import CLUSTERS, MACHINE_PLANS, NODES, SERVER_VERSION, keep, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.release.upgrade_path import Refusal
+    from webhook.check import Subject
+    from webhook.cluster import ClusterReader
+
+#: All releases that the cluster knows.
+ALL_VERSIONS = Listing(
+    resource=VERSIONS,
+    namespace=HARVESTER_SYSTEM,
+    slim=keep("spec.isoURL", "spec.isoChecksum", "spec.minUpgradableVersion"),
+)
+
+
+async def running_version(cluster: ClusterReader) -> str:
+    """Return the release that Harvester reports; empty if it reports none. Raises KubeError and NotInstalled."""
+    settings = await cluster.list(SERVER_VERSION)
+    return versions.running(settings[0]) if settings else ""
+
+
+async def find_version(cluster: ClusterReader, name: str) -> Object | None:
+    """Return the Version of that name; None if it does not exist. Raises KubeError and NotInstalled."""
+    found = await cluster.list(ALL_VERSIONS) if is_object_name(name) else []
+    return next((one for one in found if objects.name(one) == name), None)
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    running = await running_version(subject.cluster)
+    if not running:
+        return [Finding(message=versions.not_running())]
+    clusters, nodes = await read_all(subject.cluster, CLUSTERS, NODES)
+    managed = [node for node in nodes if is_managed(objects.mapping(node, "metadata", "labels"))]
+    unfinished = UnfinishedUpgrade.of(next(iter(clusters), None))
+    current = version_before(unfinished, managed, running=running)
+    refusal = begun_refusal(unfinished, managed, target=subject.spec.version, is_name=True)
+    refusal = refusal or await _path(subject, managed, current=current)
+    return [Finding(message=str(refusal))] if refusal else []
+
+
+async def _path(subject: Subject, nodes: Sequence[Object], *, current: str) -> Refusal | None:
+    """Return why the Version cannot be reached; the check `version` reports one that does not exist."""
+    target = subject.spec.version
+    if subject.spec.image or subject.spec.force:
+        return None
+    version = await find_version(subject.cluster, target)
+    if version is None:
+        return None
+    minimum = objects.text(version, "spec", "minUpgradableVersion")
+    return await path_problem(subject.cluster, nodes, current=current, target=target, minimum=minimum)
+
+
+async def path_problem(
+    cluster: ClusterReader, nodes: Sequence[Object], *, current: str, target: str, minimum: str
+) -> Refusal | None:
+    """Return why the upgrade is not allowed without spec.force. Raises KubeError and NotInstalled."""
+    upgraded = nodes if current == target and all_run(nodes, target) else ()
+    if upgraded and any(map(machine_plan.is_pending, await cluster.list(MACHINE_PLANS))):
+        upgraded = ()
+    return path_refusal(current=current, target=target, minimum=minimum, upgraded=upgraded)
+
+
+CHECK = Check(name="release", field="spec.version", find=_find)

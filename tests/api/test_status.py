@@ -12,6 +12,8 @@ from upgrade_manager.api.status import record_phase
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
 OLD = {"state": "PreDraining", "message": "attempt 1 failed", "zone": "a"}
 NEW = {"reason": "JobRetrying", "message": "attempt 2 failed"}
+MOVED = {"since": "2025-11-21T09:00:00Z"}
+FIRST = {"state": "PreDraining", **MOVED, **NEW}
 REACHED = {"phase": "Initializing", "phaseTransitionTimestamp": "2025-11-21T09:00:00Z"}
 
 
@@ -31,15 +33,15 @@ def test_phase_is_appended_once(old: object) -> None:
 
 
 @pytest.mark.rule(
-    "api: nodeUpgradeStatuses map a node to state and optional reason and message",
+    "api: nodeUpgradeStatuses map a node to state, its time, and optional reason and message",
     "api: within a group the first state is kept",
 )
 @pytest.mark.parametrize(
     ("old", "state", "expected"),
     [
-        pytest.param(None, NodeState.PRE_DRAINING, {"state": "PreDraining", **NEW}, id="the first state"),
-        pytest.param({"state": 3}, NodeState.PRE_DRAINING, {"state": "PreDraining", **NEW}, id="no readable state"),
-        pytest.param(OLD, NodeState.PRE_DRAINED, {"state": "PreDrained", "zone": "a", **NEW}, id="forward"),
+        pytest.param(None, NodeState.PRE_DRAINING, FIRST, id="the first state"),
+        pytest.param({"state": 3}, NodeState.PRE_DRAINING, FIRST, id="no readable state"),
+        pytest.param(OLD, NodeState.PRE_DRAINED, {"state": "PreDrained", "zone": "a", **MOVED, **NEW}, id="forward"),
         pytest.param(OLD, NodeState.PRE_DRAINING, {**OLD, **NEW}, id="the same state: a new message"),
         pytest.param({**OLD, "state": "PreDrainFailed"}, NodeState.PRE_DRAINED, None, id="an alternative is too late"),
         pytest.param({**OLD, "state": "FirmwareUpdating"}, NodeState.POST_DRAINED, None, id="an unknown state stays"),
@@ -47,6 +49,6 @@ def test_phase_is_appended_once(old: object) -> None:
 )
 def test_observed_state_is_merged_into_the_entry(old: Any, state: NodeState, expected: dict[str, Any] | None) -> None:
     before = copy.deepcopy(old)
-    assert node_entry(old, state, **NEW) == (expected or before)
-    assert ("message" in node_entry(old, state)) is (expected is None)
+    assert node_entry(old, state, now=NOW, **NEW) == (expected or before)
+    assert ("message" in node_entry(old, state, now=NOW)) is (expected is None)
     assert old == before

@@ -17,6 +17,7 @@ from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.status import StatusPatch
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+SINCE = {"since": "2026-01-01T00:00:00Z"}
 
 
 def _accept(patch: StatusPatch) -> None:
@@ -238,13 +239,15 @@ class TestPhases:
 
 
 class TestNodes:
-    @pytest.mark.rule("api: nodeUpgradeStatuses map a node to state and optional reason and message")
+    @pytest.mark.rule("api: nodeUpgradeStatuses map a node to state, its time, and optional reason and message")
     def test_node_message_is_dropped_with_the_next_state(self) -> None:
         patch = new_patch()
         patch.move_node("n1", NodeState.PRE_DRAINING, message="1 failed\nattempt")
-        assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDraining", "message": "1 failed attempt"}}
+        assert written(patch)["nodeUpgradeStatuses"] == {
+            "n1": {"state": "PreDraining", **SINCE, "message": "1 failed attempt"}
+        }
         patch.move_node("n1", NodeState.PRE_DRAINED)
-        assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained"}}
+        assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained", **SINCE}}
 
     @pytest.mark.rule(
         "api: a node's state group never decreases", "pipeline: node states are merged into the status forward only"
@@ -262,7 +265,7 @@ class TestNodes:
         assert patch.has_node("n1")
         assert patch.node_state("n1") == (None if before["state"] == "Polishing" else before["state"])
         patch.move_node("n1", NodeState(state), message="" if after else "x")
-        assert patch.difference() == ({"nodeUpgradeStatuses": {"n1": {"state": after}}} if after else {})
+        assert patch.difference() == ({"nodeUpgradeStatuses": {"n1": {"state": after, **SINCE}}} if after else {})
 
     def test_null_node_statuses_are_empty(self) -> None:
         patch = new_patch({"nodeUpgradeStatuses": None})

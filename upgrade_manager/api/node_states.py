@@ -5,8 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.timestamps import format_time
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 
 class NodeState(StrEnum):
@@ -93,8 +96,8 @@ def merge(old: str | None, new: NodeState) -> str:
     return new if new.group > known.group else known
 
 
-def node_entry(old: object, state: NodeState, *, reason: str = "", message: str = "") -> dict[str, Any]:
-    """Merge an observed state into the raw entry of a node, forward only.
+def node_entry(old: object, state: NodeState, *, now: datetime, reason: str = "", message: str = "") -> dict[str, Any]:
+    """Merge an observed state into the raw entry of a node, forward only; a new state has the time.
 
     Reason and message belong to their state: they are replaced when the state is set or confirmed, and kept when the
     old state wins. Unknown fields are kept.
@@ -104,6 +107,8 @@ def node_entry(old: object, state: NodeState, *, reason: str = "", message: str 
     merged = merge(current if isinstance(current, str) else None, state)
     if merged != state:
         return entry
+    if merged != current:
+        entry["since"] = format_time(now)
     entry["state"] = merged
     for key, text in (("reason", reason), ("message", message)):
         if text:

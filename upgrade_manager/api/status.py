@@ -63,6 +63,11 @@ class NodeUpgradeStatus(ApiModel):
         default="",
         description=f"State of the node. Nodes move forward only: {', '.join(NodeState)}.",
     )
+    since: str = Field(
+        default="",
+        description="Time at which the node reached the state, in UTC; absent if version 0.1 recorded it.",
+        json_schema_extra={"format": "date-time"},
+    )
     reason: str = Field(
         default="",
         description="Machine-readable reason for the state.",

@@ -178,7 +178,7 @@ def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, .
         row = NodeRow(
             name=printable(name),
             state=state,
-            since=recorded[name].get(milestone) if milestone else None,
+            since=parse_time(_line(entry, "since")) or (recorded[name].get(milestone) if milestone else None),
             reason=_line(entry, "reason"),
             message=_line(entry, "message"),
         )

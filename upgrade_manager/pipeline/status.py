@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 _TAKEN_OVER = " has taken over"
 _BLOCKED = frozenset(map(str, BlockerReason))
 _TIMESTAMPS = "phaseTransitionTimestamps"
+#: The fields of a node's entry without a message.
+_PLAIN = frozenset({"state", "since"})
 
 
 class StatusPatch:
@@ -153,13 +155,13 @@ class StatusPatch:
         """Move a node forward and set its message; a state never moves back, a warning stays until another message."""
         nodes = self._nodes()
         old = nodes.get(node) or {}
-        if not message and old == {"state": state}:
+        if not message and old.get("state") == state and old.keys() <= _PLAIN:
             # Fast path: most nodes are unchanged.
             return
         self._status["nodeUpgradeStatuses"] = nodes
         reason = "" if message else old.get("reason") or ""
         text = bounded_line(message) or (old.get("message", "") if reason else "")
-        nodes[node] = node_entry(old, state, reason=reason, message=text)
+        nodes[node] = node_entry(old, state, now=self._now(), reason=reason, message=text)
 
     def warn_node(self, node: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         """Record a problem of a node that does not fail it."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cluster.harvester import RELEASE
 from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, secret
-from tests.support.managers.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun
+from tests.support.managers.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun, entry_of
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.keys import MANAGED_LABEL, JobType
 from upgrade_manager.facts.drain_hooks import leftover_hook
@@ -291,7 +291,7 @@ async def test_deleted_node_holds_the_phase_with_its_machine(stage: NodeUpgradeR
     await stage.client.delete(NODES, "n2")
     reason = "its Node does not exist, but Machine fleet-local/m-n2 does. Start the node, or delete the Machine"
     assert await stage.waiting() == f"n2: {reason} (1 of 2 nodes done)"
-    assert (await stage.status())["nodeUpgradeStatuses"]["n2"] == {"state": "PostDrained", "message": reason}
+    assert entry_of(await stage.status(), "n2") == {"state": "PostDrained", "message": reason}
     await stage.client.delete(MACHINES, "m-n2", namespace="fleet-local")
     assert await stage.run() == Completed()
     assert "NodeLeft" in [reason for reason, _ in stage.cluster.recorder.recorded]

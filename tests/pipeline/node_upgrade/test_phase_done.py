@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.cluster.harvester import RELEASE
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import entry_of
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.blockers.known_wait import RefusedCordonWait
@@ -43,12 +44,12 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
     )
     held = "n2: waiting for Node n1: it is not Ready"
     assert shown(await stage.run()) == Waiting(waits=(), message=f"n1: {problem}; {held} (0 of 2 nodes done)")
-    assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
+    assert entry_of(await stage.status(), "n1") == {"state": "PostDrained", "message": problem}
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
     await stage.report("n1")
     await stage.run()
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == (["pre-drain-n2"], {POST: OPTIONS})
-    assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained"}
+    assert entry_of(await stage.status(), "n1") == {"state": "PostDrained"}
 
 
 @pytest.mark.rule("nodes: a done node that is NotReady or runs another OS holds the phase, and is named")

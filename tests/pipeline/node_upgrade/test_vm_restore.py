@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.support.managers.node_upgrade import entry_of
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
@@ -188,7 +189,7 @@ async def test_failure_stays_in_the_nodes_message(cluster: Harvester) -> None:
     assert (entry["state"], entry["reason"]) == ("ImageCleaned", "RestoreVMFailed")
     assert "Start the VMs that are off: default/db. Cause: Job " in entry["message"]
     ctx.status.move_node("n1", NodeState.IMAGE_CLEANED, message="other")
-    assert ctx.status["nodeUpgradeStatuses"]["n1"] == {"state": "ImageCleaned", "message": "other"}
+    assert entry_of(ctx.status, "n1") == {"state": "ImageCleaned", "message": "other"}
 
 
 async def job(cluster: Harvester, ctx: ReconcileContext, node: str, status: Object | None = None) -> None:

@@ -30,6 +30,11 @@ INTERVAL = "replica-replenishment-wait-interval"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
+def entry_of(status: Any, node: str) -> Object:
+    """Return the node's entry without the time of its state."""
+    return {key: value for key, value in status["nodeUpgradeStatuses"][node].items() if key != "since"}
+
+
 class NodeUpgradeRun:
     """A cluster in the phase; every reconcile uses a new context."""
 

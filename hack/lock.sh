@@ -13,6 +13,6 @@ if [ -z "$uv" ]; then
 fi
 
 # In this order: each file is constrained by those before it (-c).
-for name in run test lint supply mutants kubectl go; do
+for name in run demo test lint supply mutants kubectl go; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
 done

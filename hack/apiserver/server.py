@@ -28,7 +28,7 @@ from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
 from hack.apiserver.scaling import SUBRESOURCE, Scaler
 from hack.apiserver.schema import stages
-from hack.apiserver.status import StatusError, no_such_path
+from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.streams import WatchStream, WholeStream
 from hack.apiserver.webhooks import Webhooks
@@ -38,7 +38,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from datetime import datetime
     from random import Random
 
@@ -97,8 +97,8 @@ class ApiServer:
         except TimeoutError as error:
             raise Transient(f"{request.method} {request.path}: no response within {request.timeout:g} s") from error
         if isinstance(response, Response):
-            return replace(response, headers={**response.headers, "date": format_datetime(self._now(), usegmt=True)})
-        with closing(WatchStream(response)) as stream:
+            return response
+        with closing(self._stream(response)) as stream:
             body = b"".join([chunk async for chunk in stream.chunks()])
         return Response(status=stream.status, headers=stream.headers, body=body)
 
@@ -109,7 +109,7 @@ class ApiServer:
         if isinstance(response, Response):
             yield WholeStream(response)
             return
-        with closing(WatchStream(response)) as stream:
+        with closing(self._stream(response)) as stream:
             yield stream
 
     def define(self, definitions: Iterable[Object]) -> None:
@@ -128,9 +128,18 @@ class ApiServer:
 
     async def _handle(self, request: Request) -> Response | Watch:
         try:
-            return await self._dispatch(request)
+            response = await self._dispatch(request)
         except StatusError as error:
-            return error.response()
+            response = error.response()
+        if isinstance(response, Response):
+            return replace(response, headers=self._dated(response.headers))
+        return response
+
+    def _stream(self, watch: Watch) -> WatchStream:
+        return WatchStream(watch, headers=self._dated(JSON_HEADERS))
+
+    def _dated(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        return {**headers, "date": format_datetime(self._now(), usegmt=True)}
 
     async def _dispatch(self, request: Request) -> Response | Watch:
         user = acting(self.authenticator.identify(request), request, self.storage)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from hack.apiserver.status import JSON_HEADERS
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
@@ -49,8 +47,8 @@ class ChunkStream:
 class WatchStream(ChunkStream):
     """A watch as a `Stream`, which its reader closes."""
 
-    def __init__(self, watch: Watch) -> None:
-        super().__init__(watch, status=200, headers=JSON_HEADERS)
+    def __init__(self, watch: Watch, *, headers: Mapping[str, str]) -> None:
+        super().__init__(watch, status=200, headers=headers)
         self._watch = watch
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _HEADERS = ("accept", "content-type", "user-agent", "if-none-match", "impersonat
 _LIST_HEADERS = ("impersonate-group",)
 #: Prefix of headers with client-defined names.
 _EXTRA = "impersonate-extra-"
-_ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id", "etag", "vary")
+_ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id", "etag", "vary", "date")
 #: Bytes; above the real server's limit, so that the server refuses.
 _LARGEST_BODY = 16 * 1024 * 1024
 #: Seconds that open requests get when the gateway closes.

@@ -12,13 +12,13 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     from hack.cluster.program import utc_now  # noqa: PLC0415  # after the handlers
-    from hack.demo.options import parse  # noqa: PLC0415
+    from hack.demo.options import accelerated, parse  # noqa: PLC0415
     from hack.demo.program import run  # noqa: PLC0415
     from upgrade_manager.runtime.logging import LogFormat, configure_logging  # noqa: PLC0415
 
     # Warnings about the rebooting API server would disturb the display.
     configure_logging(level="error", log_format=LogFormat.AUTO, stream=sys.stderr, now=utc_now)
-    return run(parse())
+    return run(accelerated(parse()))
 
 
 def _stop(number: int, _: object) -> None:

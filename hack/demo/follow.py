@@ -34,18 +34,24 @@ async def follow(
     plans: Informer,
     events: Informer,
     within: float,
-) -> View:
-    """Show the plan until it has ended, and return the last view. Raises DemoError, also after `within` seconds."""
+) -> View | None:
+    """Show the plan until it has ended, and return the last view, or None when a user has deleted the plan.
+
+    Raises DemoError, also after `within` seconds.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     while True:
-        view = _view(plan, plans=plans, events=events, now=now())
+        current = _current(plan, plans)
+        if current is None:
+            return None
+        view = _view(current, events=events, now=now())
         screen.show(view)
-        await disturbances.advance(plans.store.get(objects.name(plan)) or plan)
+        await disturbances.advance(current)
         if view.state.is_end:
             # The plan's last event follows its last status.
             await asyncio.sleep(5 * INTERVAL)
-            view = _view(plan, plans=plans, events=events, now=now())
+            view = _view(_current(plan, plans) or current, events=events, now=now())
             screen.show(view)
             return view
         if loop.time() > deadline:
@@ -57,11 +63,13 @@ async def follow(
         await asyncio.sleep(INTERVAL)
 
 
-def _view(plan: Object, *, plans: Informer, events: Informer, now: datetime) -> View:
-    """Build a view from the informers' stores. Raises DemoError when the plan was deleted."""
+def _current(plan: Object, plans: Informer) -> Object | None:
+    """Return the plan as the informer has it; not another one of the same name."""
     current = plans.store.get(objects.name(plan))
-    if current is None:
-        raise DemoError(f"UpgradePlan {objects.name(plan)} was deleted")
+    return current if current is not None and objects.uid(current) == objects.uid(plan) else None
+
+
+def _view(plan: Object, *, events: Informer, now: datetime) -> View:
     uid = objects.uid(plan)
     related = [event for event in events.store.list() if event.get("involvedObject", {}).get("uid") == uid]
-    return build(current, related, now=now)
+    return build(plan, related, now=now)

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 _EPILOG = "exit status: 0 when the upgrade has succeeded, 1 when not, 130 after Ctrl-C, 141 when its output is closed"
 
 
-#: Seconds of the cluster in a real one while the upgrade is broken: blockers appear after minutes.
-RATE = 12.0
+#: Seconds of the cluster in a real one: what the manager waits for by its own clock takes that much less.
+RATE = 4.0
+#: The same while the upgrade is broken: blockers appear after minutes.
+STALL_RATE = 12.0
+#: The factor on the scenario's durations with which an upgrade takes half a minute.
+TIME_SCALE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +32,8 @@ class Options:
 
     scenario: str
     api: str
-    #: A factor on the scenario's durations; None keeps them.
-    time_scale: float | None
+    #: A factor on the scenario's durations.
+    time_scale: float
     instant: bool
     #: Empty for a plan that names a Version.
     image: str
@@ -55,10 +59,16 @@ class Options:
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
     """Parse the command line, or exit with a message."""
-    options = Options(**vars(command_line().parse_args(arguments)))
-    # A real API server's clock cannot run faster.
-    is_fast = options.stalls and options.api == "embedded"
-    return replace(options, time=_fast_time(options.timeout)) if is_fast else options
+    return Options(**vars(command_line().parse_args(arguments)))
+
+
+def accelerated(options: Options) -> Options:
+    """Return the options with a time that is never later than the real one until the time limit."""
+    if options.api == "real":
+        # A real API server's clock cannot run faster.
+        return options
+    equal_at = datetime.now(UTC) + timedelta(seconds=options.timeout)
+    return replace(options, time=FastTime(rate=STALL_RATE if options.stalls else RATE, equal_at=equal_at))
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -75,9 +85,7 @@ def command_line() -> argparse.ArgumentParser:
         default="embedded",
         help="API server (default: %(default)s); `make real-kube` builds the real one",
     )
-    pace = parser.add_mutually_exclusive_group()
-    pace.add_argument("--time-scale", type=_positive, metavar="X", help="factor on the scenario's durations")
-    pace.add_argument("--instant", action="store_true", help="run without the scenario's durations")
+    _add_pace_flags(parser)
     parser.add_argument(
         "--toolkit",
         choices=("simulated", "real"),
@@ -99,9 +107,16 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-def _fast_time(timeout: float) -> FastTime:
-    """Return a time that is never later than the real one until the time limit."""
-    return FastTime(rate=RATE, equal_at=datetime.now(UTC) + timedelta(seconds=timeout))
+def _add_pace_flags(parser: argparse.ArgumentParser) -> None:
+    pace = parser.add_mutually_exclusive_group()
+    pace.add_argument(
+        "--time-scale",
+        type=_positive,
+        default=TIME_SCALE,
+        metavar="X",
+        help="factor on the scenario's durations (default: %(default)s)",
+    )
+    pace.add_argument("--instant", action="store_true", help="run without the scenario's durations")
 
 
 def _add_plan_flags(parser: argparse.ArgumentParser) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hack.demo.options import Options
     from hack.demo.processes import Child, ProcessGroup
     from hack.demo.programs import Programs
+    from hack.fast_time import FastTime
     from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
     from upgrade_manager.kube.objects import Object
@@ -54,7 +55,9 @@ LOG_LINES = 20
 def run(options: Options) -> int:
     """Run the demo and return the exit status."""
     console = Console(highlight=False)
-    screen: Screen = Terminal(console) if console.is_terminal and not options.plain else Lines(_print)
+    screen: Screen = (
+        Terminal(console) if console.is_terminal and not options.plain else Lines(_print, now=options.time.now)
+    )
     try:
         # The runner handles SIGINT only in place of Python's own handler.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -127,17 +130,18 @@ async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
             )
             await register(client, port=ports.webhook)
             plan = await create_plan(client, plan_manifest, broken, screen)
-            screen.show_message(introduction(programs, plan, kubectl=kubectl_command(options.api)))
+            screen.show_message(f"{clock(options.time)}\n{introduction(programs, plan, _kubectl(options, kubeconfig))}")
             view = await _watch(client, programs, screen, plan=plan, options=options)
         return await _finish(options, screen, programs, view)
 
 
-async def _finish(options: Options, screen: Screen, programs: Programs, view: View) -> int:
-    screen.show_message(summary(view))
-    succeeded = view.state is PlanState.SUCCEEDED
-    if not succeeded:
+async def _finish(options: Options, screen: Screen, programs: Programs, view: View | None) -> int:
+    screen.show_message(summary(view, rate=options.time.rate))
+    succeeded = view is not None and view.state is PlanState.SUCCEEDED
+    if view is not None and not succeeded:
         screen.show_message(_log_tail(programs.manager))
     if options.keep:
+        screen.show_message(_kept(options, programs.kubeconfig))
         await _keep(programs, screen)
     return 0 if succeeded else 1
 
@@ -168,21 +172,33 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def introduction(programs: Programs, plan: Object, *, kubectl: tuple[str, str]) -> str:
+def clock(time: FastTime) -> str:
+    """Return how the times that are shown relate to those of the user."""
+    if time.rate == 1:
+        return "Clock: the real one; what takes hours on real machines takes seconds."
+    return f"Clock: 1 s is {time.rate:g} s in the cluster, where it is {time.now():%H:%M:%S}; all times are its own."
+
+
+def introduction(programs: Programs, plan: Object, kubectl: tuple[str, str]) -> str:
     """Return what runs and the commands to try."""
-    program, hint = kubectl
-    kubectl_line = f"  {program} --kubeconfig {shlex.quote(str(programs.kubeconfig))}"
+    line, hint = kubectl
     return "\n".join(
         [
             f"kubeconfig: {programs.kubeconfig}",
             f"Try in another terminal{hint}:",
-            f"{kubectl_line} get up",
-            f"{kubectl_line} describe up/{objects.name(plan)}",
-            f"{kubectl_line} explain upgradeplans.spec",
+            f"  {line} get up",
+            f"  {line} describe up/{objects.name(plan)}",
+            f"  {line} explain upgradeplans.spec",
             f"  kill -9 {programs.manager.process.pid}   # the manager: it is restarted and continues",
             "",
         ]
     )
+
+
+def _kubectl(options: Options, kubeconfig: Path) -> tuple[str, str]:
+    """Return kubectl with the kubeconfig, and a hint when there is no kubectl."""
+    program, hint = kubectl_command(options.api)
+    return f"{program} --kubeconfig {shlex.quote(str(kubeconfig))}", hint
 
 
 def kubectl_command(api: str) -> tuple[str, str]:
@@ -199,7 +215,7 @@ def kubectl_command(api: str) -> tuple[str, str]:
     return (shlex.quote(own) if found == own else "kubectl"), ""
 
 
-async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Object, options: Options) -> View:
+async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Object, options: Options) -> View | None:
     plans = Informer(client, Selection(resource=resources.UPGRADE_PLANS), random=random.Random())
     events = Informer(client, Selection(resource=resources.EVENTS, namespace="default"), random=random.Random())
     async with asyncio.TaskGroup() as group:
@@ -223,15 +239,30 @@ async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Ob
     return view
 
 
-def summary(view: View) -> str:
-    """Return the outcome as a sentence."""
+def summary(view: View | None, *, rate: float) -> str:
+    """Return the outcome as a sentence; without a view the plan was deleted."""
+    if view is None:
+        return "\nDeleted: the upgrade ended with its UpgradePlan."
     if view.state is PlanState.SUCCEEDED:
-        return f"\nSucceeded: {view.route} in {view.elapsed_seconds:.0f} s."
+        here = "" if rate == 1 else f", {view.elapsed_seconds / rate:.0f} s here"
+        return f"\nSucceeded: {view.route} in {view.elapsed_seconds:.0f} s{here}."
     return f"\n{view.state}: {view.cause}"
 
 
+def _kept(options: Options, kubeconfig: Path) -> str:
+    """Return what still runs, and the commands to look at it."""
+    line, hint = _kubectl(options, kubeconfig)
+    program = shlex.quote(str(Path(sys.executable).with_name("upgrade-manager")))
+    return "\n".join(
+        [
+            f"The cluster and the manager keep running until Ctrl-C. Look around{hint}:",
+            f"  {line} get up,nodes",
+            f"  {program} status --kubeconfig {shlex.quote(str(kubeconfig))}",
+        ]
+    )
+
+
 async def _keep(programs: Programs, screen: Screen) -> None:
-    screen.show_message("The cluster and the manager keep running until Ctrl-C.")
     while True:
         if restarted := await programs.check():
             screen.show_message(restarted)

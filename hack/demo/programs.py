@@ -96,12 +96,9 @@ def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
     """Return the simulated cluster's command line."""
     command = [sys.executable, "-m", "hack.cluster", "--install-crds", "--api", options.api]
     command += ["--scenario", options.scenario, "--kubeconfig", str(kubeconfig), "--toolkit", options.toolkit]
-    if options.instant:
-        command.append("--instant")
+    command += ["--instant"] if options.instant else ["--time-scale", str(options.time_scale)]
     if options.time.rate != 1:
         command += ["--fast-time", *options.time.arguments()]
-    if options.time_scale is not None:
-        command += ["--time-scale", str(options.time_scale)]
     return command
 
 

@@ -129,6 +129,13 @@ def test_waiting_is_empty_between_two_phases() -> None:
     assert build(plan(**status, phaseTransitionTimestamps=reached), [], now=NOW).waiting == "waits"
 
 
+def test_wait_at_the_end_of_a_phase_is_shown() -> None:
+    waits = {**condition("Progressing", "True", "waits"), "reason": "Initialized"}
+    status = {"currentPhase": "Initialized", "conditions": [waits]}
+    reached = times("Initializing", "Initialized")
+    assert build(plan(**status, phaseTransitionTimestamps=reached), [], now=NOW).waiting == "waits"
+
+
 @pytest.mark.rule("status: a plan that waits for another plan names it")
 @pytest.mark.parametrize("hold", [StatusPatch.wait_for_end, StatusPatch.wait_for_start])
 def test_plan_that_waits_for_another_plan_names_it(hold: Callable[[StatusPatch, str], None]) -> None:

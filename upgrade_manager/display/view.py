@@ -75,7 +75,7 @@ def build(
         progress=_progress(state, times, nodes),
         phases=phases,
         nodes=nodes,
-        waiting="" if state.is_end or _is_between_phases(phases) else _waiting(plan, state),
+        waiting="" if state.is_end or _is_between_phases(plan, phases) else _waiting(plan, state),
         last_error=_message(plan, "Degraded") if _is_true(plan, "Degraded") and not state.is_end else "",
         cause=_cause(plan, state),
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
@@ -155,10 +155,12 @@ def _phase(phase: PhaseName, times: Mapping[str, datetime], *, failed: bool, end
     return PhaseRow(name=phase.value, state=mark, started=begun, ended=ended, seconds=seconds)
 
 
-def _is_between_phases(phases: Sequence[PhaseRow]) -> bool:
-    """Return True after the end of a phase and before the next one, whose message is not recorded yet."""
+def _is_between_phases(plan: Object, phases: Sequence[PhaseRow]) -> bool:
+    """Return True after the end of a phase and before the next one, while the message is that of the ended one."""
     marks = {row.state for row in phases}
-    return PhaseState.DONE in marks and PhaseState.ACTIVE not in marks
+    reason = objects.text(objects.condition(plan, "Progressing"), "reason")
+    is_current = reason == objects.text(plan, "status", "currentPhase")
+    return PhaseState.DONE in marks and PhaseState.ACTIVE not in marks and not is_current
 
 
 def _progress(state: PlanState, times: Mapping[str, datetime], nodes: Sequence[NodeRow]) -> float:

@@ -65,6 +65,25 @@ async def session(authority: Authority, gateway: Gateway) -> AsyncIterator[aioht
         yield session
 
 
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [(MAPS, {}), (f"{MAPS}/missing", {}), (MAPS, {"watch": "1", "timeoutSeconds": "1"})],
+    ids=["a list", "a failure", "a watch"],
+)
+async def test_date_is_by_the_clock_of_the_api_server(
+    tls: ssl.SSLContext, authority: Authority, path: str, query: dict[str, str]
+) -> None:
+    early = ApiServer(now=lambda: datetime(2026, 1, 2, tzinfo=UTC), random=Random(1), poster=NoPoster())
+    early.authenticator.register("good", User(name="jane", groups=("system:masters",)))
+    connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
+    async with (
+        Gateway(early, tls=tls) as gateway,
+        aiohttp.ClientSession(gateway.url, connector=connector, headers=ALLOWED) as session,
+        session.get(path, params=query) as response,
+    ):
+        assert response.headers["date"] == "Fri, 02 Jan 2026 00:00:00 GMT"
+
+
 async def test_broken_stream_breaks_the_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
     faults.add(Rule(match=Match(verbs=("watch",)), action=Cut(events=1, clean=False)))
     for name in "ab":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.cluster.kubectl import installed
 from tests.support.programs.processes import started_with
 from upgrade_manager.api.phases import PHASES
 
@@ -64,7 +65,7 @@ def left_behind(folder: Path) -> list[str]:
 def test_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     status, output = run(tmp_path, "--instant", *arguments)
     assert status == 0, output
-    assert re.search(r"^Succeeded: Harvester v1\.7\.1 → v1\.8\.0 in \d+ s\.$", output, re.MULTILINE)
+    assert re.search(r"^Succeeded: Harvester v1\.7\.1 → v1\.8\.0 in \d+ s, \d+ s here\.$", output, re.MULTILINE)
     assert len(re.findall(r"phase \w+: done", output)) == len(PHASES)
     assert len(re.findall(r"^  kubectl --kubeconfig ", output, re.MULTILINE)) == 3
     assert "Warning" not in output
@@ -113,6 +114,25 @@ def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: 
         demo.send_signal(number)
         demo.communicate()
         assert demo.returncode == status
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.full
+def test_kept_cluster_survives_the_deletion_of_the_plan(tmp_path: Path) -> None:
+    with started(tmp_path, "--keep", "--time-scale", "3") as demo:
+        kubeconfig = read_until(demo, r"^kubeconfig: (\S+)")[1]
+        kubectl = [str(installed()), f"--kubeconfig={kubeconfig}"]
+        read_until(demo, "phase ISODownload: started")
+        allow = "management.harvesterhci.io/allow-deletion=true"
+        for arguments in (["annotate", "up/demo", allow], ["delete", "up/demo"]):
+            subprocess.run([*kubectl, *arguments], check=True, capture_output=True)  # noqa: S603
+        read_until(demo, "^Deleted: ")
+        read_until(demo, "keep running until Ctrl-C")
+        nodes = subprocess.run([*kubectl, "get", "nodes"], check=True, capture_output=True, text=True)  # noqa: S603
+        assert "node-2" in nodes.stdout
+        demo.send_signal(signal.SIGINT)
+        demo.communicate()
+        assert demo.returncode == 130
     assert left_behind(tmp_path) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.demo.options import parse
+from hack.demo.options import accelerated, parse
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,17 @@ def test_unknown_break_is_a_usage_error(text: str, capsys: pytest.CaptureFixture
         parse(["--break", text])
     assert exit_.value.code == 2
     assert "names are degraded-volume, cordoned-node, single-replica" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rate"),
+    [
+        ([], 4),
+        (["--break", "cordoned-node"], 4),
+        (["--break", "pdb"], 12),
+        (["--api", "real"], 1),
+        (["--api", "real", "--break", "pdb"], 1),
+    ],
+)
+def test_clock_is_as_fast_as_the_breaks_need(arguments: list[str], rate: int) -> None:
+    assert accelerated(parse(arguments)).time.rate == rate

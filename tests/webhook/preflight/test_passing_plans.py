@@ -6,7 +6,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
-from tests.support.webhook.judged_plans import CLUSTERS, PLANS, add_releases, refusal
+from tests.support.webhook.passing_plans import CLUSTERS, PLANS, add_releases, refusal
 from tests.support.webhook.surroundings import failures, gate
 
 #: Starts although preflight refuses it: the plan is created without the checks of the webhook.

@@ -1,4 +1,4 @@
-"""Plans and clusters, and the judgement of the API server, the webhook and Initialize about each pair."""
+"""Plans and clusters, and the decision of the API server, the webhook and Initialize about each pair."""
 
 from __future__ import annotations
 

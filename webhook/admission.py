@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
-from webhook.checks.pause_list import find_unknown
+from webhook.checks.pause_list import find_unknown, late_pauses
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
 from webhook.review import PLAN_KIND, Verdict
 from webhook.runner import DEADLINE, run_checks
@@ -104,7 +104,7 @@ class Admission:
         is_other_toolkit = _toolkit(request.new) != _toolkit(request.old)
 
         async def find(subject: Subject) -> Iterable[Finding]:
-            return await find_unknown(subject, added)
+            return [*await find_unknown(subject, added), *late_pauses(request.new, added)]
 
         pauses = replace(PAUSE_LIST, find=find)
         checks = [*([pauses] if added else []), *([TOOLKIT_IMAGE] if is_other_toolkit else [])]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.node_states import NodeState, merge, state_of
+from upgrade_manager.api.node_states import NodeState, merge, started_nodes, state_of
 
 GROUPS = [
     {"ImagePreloading"},
@@ -68,3 +68,16 @@ def test_highest_group_wins_in_any_order(observed: list[NodeState]) -> None:
         assert final in observed[:number]
         assert final is not None
         assert final.group == max(seen.group for seen in observed[:number])
+
+
+@pytest.mark.parametrize(
+    ("entries", "started"),
+    [
+        pytest.param({"a": {"state": "PreDraining"}, "b": {"state": "UpgradePaused"}}, ["a"], id="one"),
+        pytest.param({"a": {"state": "New"}, "b": None, "c": [], "d": {"state": 7}}, [], id="unknown"),
+        pytest.param(["a"], [], id="not a mapping"),
+        pytest.param(None, [], id="absent"),
+    ],
+)
+def test_nodes_whose_upgrade_has_started(entries: object, started: list[str]) -> None:
+    assert [*started_nodes({"nodeUpgradeStatuses": entries})] == started

@@ -30,7 +30,7 @@ clusters: [{name: k, cluster: {server: "https://127.0.0.1:1"}}]
 #: Words after the program's name, and their completions.
 ROWS = {
     "a command": (["sta"], ["status"]),
-    "several commands": (["re"], ["report", "restore-vm"]),
+    "several commands": (["re"], ["resume", "report", "restore-vm"]),
     "a flag": (["status", "--w"], ["--watch"]),
     "a choice": (["status", "-o", ""], ["table", "json", "yaml"]),
     "a choice of another command": (["preflight", "-o", "j"], ["json"]),
@@ -89,12 +89,14 @@ def test_unreadable_kubeconfig_has_no_contexts(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_loop
-async def test_plans_of_the_cluster_are_completed(tmp_path: Path) -> None:
+async def test_plans_and_nodes_of_the_cluster_are_completed(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         for seconds, names in ((30, ["demo"]), (0, [])):
             found = await asyncio.to_thread(completed, cluster.kubeconfig, ["report", ""], seconds=seconds)
             assert found == [names]
+        found = await asyncio.to_thread(completed, cluster.kubeconfig, ["pause", "demo", "node-0", ""], ["resume", ""])
+        assert found == [["node-0", "node-1", "node-2"], ["demo"]]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

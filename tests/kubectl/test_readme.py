@@ -45,6 +45,8 @@ NOT_RUN = {
     "make docker-build": "needs a container engine and a registry",
     "helm ": "tests/kubectl/test_install.py runs it on the real API server",
     "upgrade-manager check": "simulated Pods do not lead; tests/cli/test_check.py runs it",
+    "upgrade-manager pause": "the plan has ended by then; tests/cli/test_pause.py runs it",
+    "upgrade-manager resume": "the same",
     "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
     "make install run": "tests/cli/test_local_run.py runs a manager in this way",

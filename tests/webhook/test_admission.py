@@ -75,6 +75,15 @@ async def test_update_checks_added_names_only(admission: Admission) -> None:
     ]
 
 
+@pytest.mark.rule("nodes: a pause of a node whose upgrade has started is a warning at admission and an event")
+async def test_pause_that_comes_too_late_is_a_warning(admission: Admission) -> None:
+    old = {**plan(), "status": {"nodeUpgradeStatuses": {"node-0": {"state": "PreDraining"}, "node-1": {"state": ""}}}}
+    new = {**plan(nodeUpgradeOption={"pauseNodes": ["node-0", "node-1"]}), "status": old["status"]}
+    verdict = await admission.decide(request("UPDATE", new=new, old=old))
+    late = "Node node-0 is in pauseNodes and is not paused: its upgrade has started (PreDraining)"
+    assert (verdict.is_allowed, [*verdict.warnings]) == (True, [late])
+
+
 @pytest.mark.rule("admission: an update is checked only for added pauses and a changed toolkit image")
 @pytest.mark.parametrize(
     ("new", "old", "denied"),

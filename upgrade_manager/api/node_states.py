@@ -77,6 +77,20 @@ def recorded_states(status: Mapping[str, Any]) -> list[NodeState | None]:
     return [state_of((entry or {}).get("state")) for entry in (status.get("nodeUpgradeStatuses") or {}).values()]
 
 
+def started_nodes(status: Mapping[str, Any]) -> dict[str, NodeState]:
+    """Return the nodes whose upgrade has started, which can no longer be paused, with their states in a raw status."""
+    entries = status.get("nodeUpgradeStatuses")
+    known = entries if isinstance(entries, dict) else {}
+    states = {name: state_of(entry.get("state")) for name, entry in known.items() if isinstance(entry, dict)}
+    paused = NodeState.UPGRADE_PAUSED.group
+    return {name: state for name, state in states.items() if state is not None and state.group > paused}
+
+
+def late_pause(name: str, state: NodeState) -> str:
+    """Return what users have to know about a pause that comes after the start of the node's upgrade."""
+    return f"Node {name} is in pauseNodes and is not paused: its upgrade has started ({state})"
+
+
 def upgraded_nodes(status: Mapping[str, Any]) -> int:
     """Return the number of nodes that run the new release; a node that has left before is none."""
     return sum(state is not None and state.upgraded for state in recorded_states(status))

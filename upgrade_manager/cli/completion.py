@@ -19,12 +19,14 @@ from argcomplete.shell_integration import shellcode
 from upgrade_manager.cli.options import command_line
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kubeconfig import context_names
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from upgrade_manager.cli.user_options import CompletionOptions
+    from upgrade_manager.kube.resources import Resource
 
 PROGRAM = "upgrade-manager"
 #: Seconds for the names of plans: a user has pressed Tab.
@@ -65,8 +67,11 @@ def complete_plugin(words: Sequence[str]) -> int:
 
 def plan_names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the names of the cluster's plans; none if they cannot be read in time."""
+    return _names(parsed_args, UPGRADE_PLANS)
+
+
+def _names(parsed_args: argparse.Namespace, resource: Resource) -> list[str]:
     # Imported late, because most completions need no cluster, and before the time counts: imports take half of it.
-    from upgrade_manager.cli.plans import read_plans  # noqa: PLC0415
     from upgrade_manager.cli.session import connected  # noqa: PLC0415
 
     async def read() -> list[str]:
@@ -75,12 +80,17 @@ def plan_names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
             asyncio.timeout(TIMEOUT),
             connected(command="completion", kubeconfig=kubeconfig, context=context) as session,
         ):
-            return [objects.name(plan) for plan in await read_plans(session, "")]
+            return [objects.name(one) for one in (await session.client.list(resource, metadata_only=True)).items]
 
     try:
         return asyncio.run(read())
     except Exception:  # noqa: BLE001  # a completion reports nothing
         return []
+
+
+def node_names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """Return the names of the cluster's nodes; none if they cannot be read in time."""
+    return _names(parsed_args, NODES)
 
 
 def contexts(parsed_args: argparse.Namespace, **_: object) -> list[str]:
@@ -93,6 +103,7 @@ _COMPLETERS = {
     "context": contexts,
     "filename": FilesCompleter(),
     "kubeconfig": FilesCompleter(),
+    "nodes": node_names,
     "output": FilesCompleter(),
     "plan": plan_names,
     "webhook_cert_path": DirectoriesCompleter(),

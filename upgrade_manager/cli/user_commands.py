@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     user_options.CheckOptions: "check:check",
     user_options.CompletionOptions: "completion:completion",
+    user_options.PauseOptions: "pause:pause",
     user_options.PreflightOptions: "preflight:preflight",
     user_options.ReportOptions: "report:report",
     user_options.StatusOptions: "status:status",

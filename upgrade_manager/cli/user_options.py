@@ -1,4 +1,4 @@
-"""Options of the commands for users: check, preflight, status, wait, report, steps, completion."""
+"""Options of the commands for users: check, preflight, status, pause, resume, wait, report, steps, completion."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ _WAIT = "wait until an upgrade has ended, for scripts"
 _WAIT_EPILOG = (
     "exit status: 0 if it succeeded, 1 if it failed, never starts, was deleted or cannot be read, 2 for a usage error, "
     "3 if it is stalled (--fail-on-stall), 124 after --timeout"
+)
+_PAUSES = {"pause": "hold nodes before they are drained", "resume": "let paused nodes go on"}
+_PAUSES_EPILOG = (
+    "exit status: 0, also if nothing had to be changed; 1 for an unknown plan or node, or without access, 2 for a usage"
+    " error"
 )
 _REPORT = "write a page about an upgrade"
 _REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
@@ -101,6 +106,15 @@ class WaitOptions(PlanOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseOptions(PlanOptions):
+    """Options of `upgrade-manager pause` and `resume`."""
+
+    nodes: tuple[str, ...]
+    #: False to resume them.
+    pauses: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(PlanOptions):
     """Options of `upgrade-manager report`."""
 
@@ -124,9 +138,7 @@ class CompletionOptions:
     shell: str
 
 
-UserOptions: TypeAlias = (
-    "CheckOptions | PreflightOptions | StatusOptions | WaitOptions | ReportOptions | StepsOptions | CompletionOptions"
-)
+UserOptions: TypeAlias = "CheckOptions | PlanOptions | PreflightOptions | StepsOptions | CompletionOptions"
 
 
 def seconds(text: str) -> float:
@@ -170,6 +182,8 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     wait.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
     wait.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
     wait.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
+    for name, purpose in _PAUSES.items():
+        _add_pause(add(name, purpose, _PAUSES_EPILOG))
     report = add("report", _REPORT, _REPORT_EPILOG)
     report.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
     report.add_argument(
@@ -191,6 +205,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="DURATION", type=seconds, default=0.0, help="repeat failed checks for so long, such as 2m"
     )
+    add_access_flags(parser)
+
+
+def _add_pause(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
+    parser.add_argument("nodes", metavar="NODE", nargs="+", type=object_name, help="names of nodes")
     add_access_flags(parser)
 
 
@@ -222,6 +242,11 @@ def _wait_options(flags: argparse.Namespace) -> WaitOptions:
     return WaitOptions(**_plan(flags), timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
 
 
+def _pause_options(flags: argparse.Namespace) -> PauseOptions:
+    nodes = tuple(dict.fromkeys(flags.nodes))
+    return PauseOptions(**_plan(flags), nodes=nodes, pauses=flags.command == "pause")
+
+
 def _report_options(flags: argparse.Namespace) -> ReportOptions:
     return ReportOptions(**_plan(flags), output=flags.output)
 
@@ -231,6 +256,8 @@ _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "check": lambda flags: CheckOptions(**_access(flags), output=flags.output, wait=flags.wait),
     "status": _status_options,
     "wait": _wait_options,
+    "pause": _pause_options,
+    "resume": _pause_options,
     "report": _report_options,
     "steps": lambda flags: StepsOptions(current=flags.current, target=flags.target),
     "completion": lambda flags: CompletionOptions(shell=flags.shell),

@@ -113,6 +113,17 @@ async def test_last_schedulable_node_fails_the_preflight(
     assert result == (failed if expected else Completed())
 
 
+@pytest.mark.rule("nodes: a pause of a node whose upgrade has started is a warning at admission and an event")
+async def test_pause_that_comes_too_late_is_an_event(cluster: Harvester) -> None:
+    await cluster.nodes("n1", "n2")
+    plan = await cluster.plan(spec={"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["n1", "n2"]}})
+    states = {"n1": {"state": "PostDraining"}, "n2": {"state": "UpgradePaused"}}
+    ctx = cluster.context({**plan, "status": {"nodeUpgradeStatuses": states}})
+    assert unknown_pause_nodes(ctx, *await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES)) == ""
+    late = "Node n1 is in pauseNodes and is not paused: its upgrade has started (PostDraining)"
+    assert cluster.recorder.recorded == [("PauseIgnored", late)]
+
+
 @pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
 @pytest.mark.parametrize("managed", [["n1"], ["n1", "n2"]], ids=["one node", "several nodes"])
 async def test_machine_of_an_unmanaged_node_is_an_error(cluster: Harvester, managed: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
+from upgrade_manager.api.node_states import late_pause, started_nodes
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.kubernetes import is_older
@@ -69,8 +70,14 @@ def unmanaged() -> BadCluster:
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) -> str:
-    """Report names in pauseNodes that match no node, in a Warning event and in the returned message."""
+    """Report names in pauseNodes that match no node, in a Warning event and in the returned message.
+
+    A node whose upgrade has started is an event alone: the list may name it for the rest of the upgrade.
+    """
     named = ctx.plan.spec.node_upgrade_option.pause_nodes
+    for name, state in started_nodes(objects.status(ctx.raw)).items():
+        if name in named:
+            ctx.events.warning(ctx.raw, "PauseIgnored", late_pause(name, state), about=name)
     managed = (name for name in named if nodes.get(name) is not None)
     unknown = unknown_nodes(named, nodes=managed, machines=machines.list())
     if not unknown:

@@ -1,0 +1,127 @@
+"""The commands `upgrade-manager pause` and `resume`: names in a plan's pause list, set and removed.
+
+user_commands.py starts them; nodes/sequencing.py decides by the list which node starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.node_states import NodeState, late_pause, started_nodes
+from upgrade_manager.api.text import name_list
+from upgrade_manager.cli.plans import read_plans
+from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
+from upgrade_manager.display.view import state_of_plan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from upgrade_manager.cli.session import Session
+    from upgrade_manager.cli.user_options import PauseOptions
+    from upgrade_manager.kube.objects import Object
+
+#: The manager writes the plan's status about once a second, each time with another resourceVersion.
+ATTEMPTS = 10
+
+
+def pause(options: PauseOptions) -> int:
+    """Add or remove nodes, print what happens to each, and return the exit status."""
+    return run_command("pause" if options.pauses else "resume", lambda: _change(options))
+
+
+async def _change(options: PauseOptions) -> int:
+    async with connected(command="pause", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = await _read(session, options.plan)
+        await _check(session, plan, options.nodes)
+        plan = await change_list(session, plan, options.nodes, pauses=options.pauses)
+    lines = paused_lines(plan, options.nodes) if options.pauses else resumed_lines(plan, options.nodes)
+    for text, is_late in lines:
+        print_message(f"Warning: {text}") if is_late else sys.stdout.write(f"{text}\n")
+    return 0
+
+
+async def change_list(session: Session, plan: Object, nodes: Sequence[str], *, pauses: bool) -> Object:
+    """Return the plan with the changed list; what others change meanwhile is kept. Raises CommandError."""
+    for attempt in range(ATTEMPTS):
+        old = listed(plan)
+        added = [*dict.fromkeys([*old, *nodes])]
+        new = added if pauses else [name for name in old if name not in nodes]
+        if new == old:
+            return plan
+        patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": new}}}).at(objects.resource_version(plan))
+        try:
+            return await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch)
+        except Conflict as error:
+            if attempt == ATTEMPTS - 1:
+                raise session.error(str(error)) from error
+        except KubeError as error:
+            raise session.error(str(error)) from error
+        plan = await _read(session, objects.name(plan))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def listed(plan: Object) -> list[str]:
+    """Return the pause list of a plan."""
+    return [str(name) for name in objects.items(plan, "spec", "nodeUpgradeOption", "pauseNodes")]
+
+
+def paused_lines(plan: Object, nodes: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return what becomes of each node of the list, and whether its pause comes too late."""
+    started, held = started_nodes(objects.status(plan)), _held(plan)
+    cordoned = "" if objects.text(plan, "status", "singleNode") else "cordoned and "
+    late = {name: late_pause(name, state) for name, state in started.items()}
+    now = f"is {cordoned}paused, and nodes after it wait, until you resume it"
+    turn = f"is {cordoned}paused when its turn comes, and nodes after it wait, until you resume it"
+    return [(late.get(name) or f"{name} {now if name in held else turn}", name in late) for name in nodes]
+
+
+def resumed_lines(plan: Object, nodes: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return what becomes of each node that is no longer in the list."""
+    held = _held(plan)
+    goes_on, later = "is resumed: its upgrade goes on", "is not paused when its turn comes"
+    return [(f"{name} {goes_on if name in held else later}", False) for name in nodes]
+
+
+def _held(plan: Object) -> set[str]:
+    states = objects.mapping(plan, "status", "nodeUpgradeStatuses")
+    return {name for name in states if objects.text(states, name, "state") == NodeState.UPGRADE_PAUSED}
+
+
+async def _read(session: Session, name: str) -> Object:
+    plans = await read_plans(session, name)
+    if not plans:
+        raise session.error(f"UpgradePlan {name} not found. Run kubectl get upgradeplans")
+    return plans[0]
+
+
+async def _check(session: Session, plan: Object, nodes: Sequence[str]) -> None:
+    """Raise CommandError for a plan that has ended, and for names that are not nodes."""
+    if (state := state_of_plan(plan)).is_end:
+        raise CommandError(f"{objects.name(plan)} has ended ({state}): its nodes can be neither paused nor resumed")
+    known = await node_names(session, plan)
+    unknown = [name for name in nodes if name not in known and name not in listed(plan)]
+    if known and unknown:
+        raise CommandError(f"Node {unknown[0]} does not exist. {_nearest(unknown[0], known)}")
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """Return the node that may be meant, else all."""
+    found = get_close_matches(name, sorted(known), n=1)
+    return f"Did you mean {found[0]}?" if found else f"The nodes are {name_list(sorted(known))}"
+
+
+async def node_names(session: Session, plan: Object) -> set[str]:
+    """Return the names of the cluster's nodes; without the right to list them, those in the plan's status."""
+    try:
+        listing = await session.read(session.client.list(NODES, metadata_only=True))
+    except CommandError as error:
+        if not isinstance(error.__cause__, Forbidden | NotFound):
+            raise
+        return {*objects.mapping(plan, "status", "nodeUpgradeStatuses")}
+    return {objects.name(node) for node in listing.items}

@@ -33,8 +33,8 @@ RUN cd /opt/venv/lib/python3*/site-packages \
  && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* pygments tzdata \
  && find /opt/venv -type f \( -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) -delete \
  && find /opt/venv -type d -name tests -prune -exec rm -r {} +
-COPY hack/image_packages.sh hack/image_programs.sh hack/image_root.sh /
-RUN /image_root.sh /image
+COPY hack/image_packages.sh hack/image_programs.sh hack/image_root.sh hack/toolkit_programs.sh /
+RUN /toolkit_programs.sh /opt/venv/bin && /image_root.sh /image
 
 # What the shell lines of Jobs and of the upgrade repository call: the published toolkit image runs them, too.
 FROM build AS programs

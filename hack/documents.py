@@ -14,6 +14,7 @@ from hack.demo import options as demo
 from hack.demo.stalls import STALLS
 from hack.original import catalogue as original
 from upgrade_manager.cli.options import command_line
+from upgrade_manager.cli.toolkit_options import JOB_COMMANDS
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations.pairs import rows_between
 from upgrade_manager.release.migrations.row import PLACES
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
 _PAIRS = {"1.7-1.8": ("v1.7.1", "v1.8.0"), "1.8-1.9": ("v1.8.2", "v1.9.0")}
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENTS = ("cli.md", "demo.md", *(f"releases/{name}.md" for name in _PAIRS), "releases/1.7-1.8-original.md")
-#: Commands of the toolkit's Jobs have one row each.
-_JOBS = ("node", "cluster-upgrade", "vm-live-migrate-detector", "restore-vm", "version-guard", "image-cleanup")
 _TABLE = re.compile(r"<!-- ([^>]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
 
 
 def tables() -> Mapping[str, str]:
     """Return each table by the name that marks its place."""
     _, commands = command_line()
-    flags = {f"flags of upgrade-manager {name}": _flags(one) for name, one in commands.items() if name not in _JOBS}
-    jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in _JOBS]
+    flags = {
+        f"flags of upgrade-manager {name}": _flags(one) for name, one in commands.items() if name not in JOB_COMMANDS
+    }
+    jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in JOB_COMMANDS]
     stalls = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in STALLS.items()]
     pairs = {f"rows from {_between(versions)}": _rows(*versions) for versions in _PAIRS.values()}
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.cli.toolkit_image_options import DEFAULT_TOOLKIT, add_toolkit_image_flags, toolkit_config
-from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, toolkit_options
+from upgrade_manager.cli.toolkit_options import JOB_COMMANDS, ToolkitOptions, add_toolkit_commands, toolkit_options
 from upgrade_manager.cli.user_options import UserOptions, add_access_flags, add_user_commands, user_options
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
@@ -99,10 +99,14 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
 def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
     """Return the parser of the command line, and those of its commands."""
     parser = _Parser(
-        prog="upgrade-manager", allow_abbrev=False, description="Upgrades Harvester clusters as UpgradePlans declare."
+        prog="upgrade-manager",
+        allow_abbrev=False,
+        description="Upgrades Harvester clusters as UpgradePlans declare.",
+        epilog=f"Jobs in the toolkit image start: {', '.join(JOB_COMMANDS)}.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    add_user_commands(commands)
     for name, purpose in (("run", "run the manager"), ("webhook", "run only the admission webhook")):
         command = commands.add_parser(
             name, help=purpose, epilog=_EPILOG, formatter_class=_Formatter, allow_abbrev=False
@@ -113,7 +117,6 @@ def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
         else:
             # It reads no kubelet.
             command.set_defaults(leader_elect=False, repo_url=None, kubelet_access=KubeletAccess.PROXY.value)
-    add_user_commands(commands)
     add_toolkit_commands(commands)
     return parser, commands.choices
 

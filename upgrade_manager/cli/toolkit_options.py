@@ -34,6 +34,8 @@ NODE_COMMANDS = {
     "post-drain": "upgrade this node's operating system after its Kubernetes",
     "single-node-upgrade": "upgrade the only node of a cluster",
 }
+#: The commands of Jobs; --help of the program names them in a line, apart from those for users.
+JOB_COMMANDS = ("node", "cluster-upgrade", "vm-live-migrate-detector", "restore-vm", "version-guard", "image-cleanup")
 _EPILOG = "exit status: 0 when all is done, 1 after a failed step, 2 for a usage error"
 
 
@@ -62,7 +64,10 @@ def add_toolkit_commands(commands: argparse._SubParsersAction[Any]) -> None:
     """Add a parser for each command."""
 
     def add(name: str, purpose: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, epilog=_EPILOG, allow_abbrev=False)
+        # Without `help`, so that the list of commands leaves it out.
+        parser: argparse.ArgumentParser = commands.add_parser(
+            name, description=purpose, epilog=_EPILOG, allow_abbrev=False
+        )
         parser.add_argument("--kubeconfig", default="", help="kubeconfig file; else the Pod's service account")
         return parser
 

@@ -34,7 +34,7 @@ _WAIT_EPILOG = (
     "exit status: 0 if it succeeded, 1 if it failed, never starts, was deleted or cannot be read, 2 for a usage error, "
     "3 if it is stalled (--fail-on-stall), 124 after --timeout"
 )
-_PAUSES = {"pause": "hold nodes before they are drained", "resume": "let paused nodes go on"}
+_PAUSE, _RESUME = "hold nodes before they are drained", "let paused nodes go on"
 _PAUSES_EPILOG = (
     "exit status: 0, also if nothing had to be changed; 1 for an unknown plan or node, or without access, 2 for a usage"
     " error"
@@ -158,46 +158,11 @@ def add_access_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     """Add a parser for each command."""
-
-    def add(name: str, purpose: str, epilog: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, epilog=epilog, allow_abbrev=False)
-        return parser
-
-    _add_check(add("check", _CHECK, _CHECK_EPILOG))
-    preflight = add("preflight", _PREFLIGHT, _PREFLIGHT_EPILOG)
-    preflight.add_argument(
-        "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
-    )
-    preflight.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
-    preflight.add_argument(
-        "--skip-iso", action="store_true", help="do not ask the ISO's server, which only the cluster reaches"
-    )
-    add_toolkit_image_flags(preflight)
-    status = add("status", _STATUS, _STATUS_EPILOG)
-    status.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
-    status.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
-    status.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
-    status.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
-    wait = add("wait", _WAIT, _WAIT_EPILOG)
-    wait.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
-    wait.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
-    wait.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
-    for name, purpose in _PAUSES.items():
-        _add_pause(add(name, purpose, _PAUSES_EPILOG))
-    report = add("report", _REPORT, _REPORT_EPILOG)
-    report.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
-    report.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="the HTML file to write, - for standard output"
-    )
-    for parser in (preflight, status, wait, report):
-        add_access_flags(parser)
-    steps = add("steps", _STEPS, _STEPS_EPILOG)
-    steps.add_argument("--from", metavar="VERSION", dest="current", required=True, help="the release that runs: v1.7.1")
-    steps.add_argument(
-        "--to", metavar="VERSION", dest="target", required=True, help="the release to upgrade to: v1.8.0"
-    )
-    completion = add("completion", _COMPLETION, _COMPLETION_EPILOG)
-    completion.add_argument("shell", choices=SHELLS, help="the shell")
+    for name, (purpose, epilog, add_arguments) in _COMMANDS.items():
+        parser = commands.add_parser(name, help=purpose, epilog=epilog, allow_abbrev=False)
+        add_arguments(parser)
+        if name not in _OFFLINE:
+            add_access_flags(parser)
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
@@ -205,13 +170,72 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", metavar="DURATION", type=seconds, default=0.0, help="repeat failed checks for so long, such as 2m"
     )
-    add_access_flags(parser)
+
+
+def _add_preflight(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
+    )
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
+    parser.add_argument(
+        "--skip-iso", action="store_true", help="do not ask the ISO's server, which only the cluster reaches"
+    )
+    add_toolkit_image_flags(parser)
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    _add_plan(parser)
+    parser.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
+    parser.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
+    parser.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    _add_plan(parser)
+    parser.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
+    parser.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
 
 
 def _add_pause(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
     parser.add_argument("nodes", metavar="NODE", nargs="+", type=object_name, help="names of nodes")
-    add_access_flags(parser)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    _add_plan(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the HTML file to write, - for standard output"
+    )
+
+
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--from", metavar="VERSION", dest="current", required=True, help="the release that runs: v1.7.1")
+    add("--to", metavar="VERSION", dest="target", required=True, help="the release to upgrade to: v1.8.0")
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
+
+
+#: By name, in the order of --help: purpose, epilog and arguments.
+_COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] = {
+    "check": (_CHECK, _CHECK_EPILOG, _add_check),
+    "preflight": (_PREFLIGHT, _PREFLIGHT_EPILOG, _add_preflight),
+    "status": (_STATUS, _STATUS_EPILOG, _add_status),
+    "wait": (_WAIT, _WAIT_EPILOG, _add_wait),
+    "pause": (_PAUSE, _PAUSES_EPILOG, _add_pause),
+    "resume": (_RESUME, _PAUSES_EPILOG, _add_pause),
+    "report": (_REPORT, _REPORT_EPILOG, _add_report),
+    "steps": (_STEPS, _STEPS_EPILOG, _add_steps),
+    "completion": (_COMPLETION, _COMPLETION_EPILOG, _add_completion),
+}
+#: Commands without a cluster.
+_OFFLINE = {"steps", "completion"}
 
 
 def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) -> UserOptions | None:

@@ -20,8 +20,9 @@ row = pytest.param
 OWNED = [{"kind": "ReplicaSet", "controller": True}]
 DAEMON = [{"kind": "DaemonSet", "controller": True}]
 STATUS = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2, "expectedPods": 2, "observedGeneration": 1}
-KEPT = "PodDisruptionBudget ns/b: it keeps Pod p on node n1 ({})"
-ALLOWS_NONE = KEPT.format("it allows no disruption: 1 Pods are healthy, 2 must be")
+KEPT = "Pod ns/p cannot be evicted from n1: PodDisruptionBudget ns/b {}"
+STALE = KEPT.format("allows no disruption ({})")
+NEEDS_MORE = KEPT.format("needs 2 healthy Pods and has 1")
 DELETE = "kubectl delete pdb -n ns b"
 SAVE = "Save the budget: kubectl get pdb -n ns b -o yaml > pdb-ns-b.yaml"
 UNDO = "Undo it after the upgrade: kubectl create -f pdb-ns-b.yaml"
@@ -108,52 +109,52 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
 @pytest.mark.parametrize(
     ("found", "message", "remedy"),
     [
-        row(budget(), ALLOWS_NONE, READY, id="budget"),
+        row(budget(), NEEDS_MORE, READY, id="budget"),
         row(
             budget(selector={}),
-            ALLOWS_NONE,
+            NEEDS_MORE,
             READY,
             id="all",
         ),
         row(
             budget(selector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}, disruptionsAllowed=None),
-            ALLOWS_NONE,
+            NEEDS_MORE,
             READY,
             id="absent counts as 0",
         ),
         row(
             budget(currentHealthy=2, spec={"minAvailable": 2}),
-            KEPT.format("it allows no disruption: 2 Pods are healthy, 2 must be"),
+            KEPT.format("needs 2 of 2 healthy Pods"),
             ONE_DOWN,
             id="too few replicas",
         ),
         row(
             budget(metadata={"generation": 2}, disruptionsAllowed=1),
-            KEPT.format("its status is stale: the disruption controller has not processed its spec"),
+            STALE.format("its status is stale: the disruption controller has not processed its spec"),
             f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="not observed",
         ),
         row(
             budget(observedGeneration=None, disruptionsAllowed=1),
-            KEPT.format("its status is stale: the disruption controller has not processed its spec"),
+            STALE.format("its status is stale: the disruption controller has not processed its spec"),
             f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="never observed",
         ),
         row(
             budget(expectedPods=0),
-            KEPT.format("its status is stale: it expects 0 Pods"),
+            STALE.format("its status is stale: it expects 0 Pods"),
             f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="expects none",
         ),
         row(
             budget(conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale of Foo/x."}]),
-            KEPT.format("its status is stale: no scale of Foo/x"),
+            STALE.format("its status is stale: no scale of Foo/x"),
             f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}",
             id="not computed",
         ),
         row(
             budget(metadata={"ownerReferences": [{"kind": "VirtualMachineInstance", "name": "db01"}]}),
-            ALLOWS_NONE,
+            NEEDS_MORE,
             "Migrate the VM: virtctl migrate db01 -n ns",
             id="of a VM",
         ),
@@ -175,7 +176,7 @@ def test_budget_without_disruptions(view: FakeView, found: dict[str, Any], messa
 def test_budget_of_pods_without_owner_is_stale(view: FakeView) -> None:
     view.found["Pod"], view.found["PodDisruptionBudget"] = [pod(ownerReferences=None)], [budget()]
     (found,) = blockers(view)
-    assert found.message == KEPT.format("it is stale: its Pods have no owner that would replace them")
+    assert found.message == STALE.format("it is stale: its Pods have no owner that would replace them")
     assert found.remedy == f"(1) {SAVE} (2) Delete it: {DELETE} (3) {UNDO}"
 
 
@@ -197,8 +198,8 @@ def test_two_budgets_of_a_pod_are_both_named(view: FakeView) -> None:
     found = blockers(view)
     assert [one.name for one in found] == ["b", "c"]
     assert found[0].message == (
-        "PodDisruptionBudget ns/b: it keeps Pods p, q on node n1 "
-        "(another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts)"
+        "Pods ns/p, ns/q cannot be evicted from n1: PodDisruptionBudget ns/b and another PodDisruptionBudget select "
+        "the same Pods, which Kubernetes never evicts"
     )
     assert found[0].remedy == f"(1) {SAVE} (2) Keep one of them, and delete the other: {DELETE} (3) {UNDO}"
 

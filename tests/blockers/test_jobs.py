@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.keys import Component, JobType
-from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.api.timestamps import format_clock
 from upgrade_manager.blockers import known
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import FINDERS, job_wait
@@ -236,7 +236,7 @@ def test_job_is_slow_after_its_usual_time(view: FakeView, work: str, minutes: in
     running["startTime"] = view.time(60 * minutes)
     (found,) = blockers(view, job(view, age=9999, **running), work=work)
     assert (found.reason, found.since) == ("JobSlow", view.ago(60 * minutes))
-    since = format_time(view.ago(60 * minutes))
+    since = format_clock(view.ago(60 * minutes))
     assert found.message == f"Job ns/j: no progress since {since}; usually it takes at most {minutes} minutes"
     assert found.remedy == "Show what it does: kubectl logs -n ns job/j"
 

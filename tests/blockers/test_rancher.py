@@ -42,7 +42,8 @@ SCALE = Remedy(
     undo="kubectl -n cattle-system scale deploy/rancher --replicas=0",
 )
 DRAINED = f"Secret fleet-local/m-machine-plan: {AWAITS_DRAIN.format('node n1')}"
-SILENT = "Rancher does not report why"
+SILENT = "and reports no reason"
+NEXT_NODE = "Cluster fleet-local/local: Rancher has not continued with the next node for over 10 min"
 
 
 def planner(view: FakeView, *, age: float = 600, detail: str = NEXT) -> RancherWait:
@@ -164,17 +165,17 @@ def test_lost_hooks_are_rancher_s_outage_first(view: FakeView, replicas: int, re
         row([], [], SILENT, id="no objects"),
         row([reports("local", "ok", status="True")], [reports("m", "ok", status="True")], SILENT, id="all is well"),
         row([{"metadata": {"name": "local"}, "status": [1]}], [{}], SILENT, id="wrong types"),
-        row([reports("local", "probes")], [], "Cluster local: C0: probes", id="cluster"),
+        row([reports("local", "probes")], [], "it reports Cluster local: C0: probes", id="cluster"),
         row(
             [reports("local", "a", "a")],
             [reports("y", "b", status="False"), reports("x", "a", "c", node="n2")],
-            "Cluster local: C0: a; Machine x: C1: c; Machine y: C0: b",
+            "it reports Cluster local: C0: a; Machine x: C1: c; Machine y: C0: b",
             id="the same words once",
         ),
         row(
             [],
             [reports(f"m{index}", f"w{index}") for index in range(5)],
-            "Machine m0: C0: w0; Machine m1: C0: w1; Machine m2: C0: w2; and 2 more conditions",
+            "it reports Machine m0: C0: w0; Machine m1: C0: w1; Machine m2: C0: w2; and 2 more conditions",
             id="some of many",
         ),
     ],
@@ -190,7 +191,7 @@ def test_planner_that_is_silent(view: FakeView, cluster: list[Any], machines: li
         "local",
         "",
     )
-    assert (found.message, found.remedy) == (f"Cluster fleet-local/local: {NEXT} ({words})", LOGS)
+    assert (found.message, found.remedy) == (f"{NEXT_NODE}{' ' if words == SILENT else '; '}{words}", LOGS)
     assert found.since == view.ago(600)
 
 
@@ -205,14 +206,17 @@ def test_rancher_has_its_time_after_a_start(view: FakeView, age: float, count: i
 
 def test_wait_without_words_is_described(view: FakeView) -> None:
     (found,) = blockers(view, planner(view, detail=""))
-    assert found.message == f"Cluster fleet-local/local: Rancher does not continue the upgrade ({SILENT})"
+    assert found.message == f"{NEXT_NODE} {SILENT}"
 
 
 def test_drain_names_the_machine_of_its_node(view: FakeView) -> None:
     view.found["Machine"] = [reports("m2", "other", node="n2"), reports("m1", "draining node")]
     (found,) = blockers(view, drain(view))
     assert (found.reason, found.kind, found.name, found.node) == ("RancherSilent", "Secret", "m-machine-plan", "n1")
-    assert found.message == f"{DRAINED} (Machine m1: C0: draining node)"
+    assert found.message == (
+        "Secret fleet-local/m-machine-plan: Rancher has not continued with node n1 for over 10 min; it reports Machine "
+        "m1: C0: draining node"
+    )
 
 
 @pytest.mark.parametrize(("disturbed", "age", "count"), [(0, 599, 0), (0, 600, 1), (900, 599, 0), (900, 600, 1)])

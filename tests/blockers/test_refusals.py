@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +15,10 @@ from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, started
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.refusals import OVERDUE
+from upgrade_manager.blockers.refusals import OVERDUE, Refusals
 from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError, WrittenObject
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.sampled
 
 #: Seconds after a deadline until its blocker is seen: its time is in whole seconds, and the plan is polled.
 LATE = 1.5
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSAL = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")
 
 
@@ -179,3 +182,31 @@ async def test_refused_removal_is_named_until_it_succeeds() -> None:
         plan = await stage.until_plan(lambda plan: not reasons(plan), seconds=60)
         assert not objects.condition(plan, "Stalled")
         assert "cleanupPending" not in objects.status(plan)
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        pytest.param(
+            'failed calling webhook "p.example.com": failed to call webhook: Post "https://p.a.svc:443/x?timeout=10s": '
+            "dial tcp 10.0.0.1:443: connect: connection refused",
+            "dial tcp 10.0.0.1:443: connect: connection refused",
+            id="not reached",
+        ),
+        pytest.param(
+            'admission webhook "p.example.com" denied the request: no privileged Pods',
+            "no privileged Pods",
+            id="denied",
+        ),
+        pytest.param(
+            'admission webhook "p.example.com" denied the request', "no cause is reported", id="without a cause"
+        ),
+    ],
+)
+def test_webhook_that_refuses_is_named_with_object_and_cause(words: str, cause: str) -> None:
+    refusals = Refusals()
+    error = KubeError(f"create jobs.batch a/b: 500 InternalError: {words}", status=500)
+    error.written = WrittenObject(kind="Job", namespace="a", name="b")
+    refusals.record("u", error, known_since=lambda _kind, _name: None, now=NOW - OVERDUE)
+    [found] = refusals.blockers("u", is_over=False, now=NOW)
+    assert found.message == f"Webhook p.example.com blocks a write of Job a/b ({cause})"

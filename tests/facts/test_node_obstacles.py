@@ -24,7 +24,12 @@ BOOT = (
     [
         pytest.param(NEW, False, "", f"it is not Ready; it runs {NEW}", START, id="not Ready"),
         pytest.param(
-            NEW, False, SINCE, f"it has not been Ready since {SINCE}; it runs {NEW}", START, id="not Ready since a time"
+            NEW,
+            False,
+            SINCE,
+            f"it has not been Ready since 00:00 UTC; it runs {NEW}",
+            START,
+            id="not Ready since a time",
         ),
         pytest.param(
             OLD,
@@ -59,3 +64,21 @@ def test_cordoned_node_needs_one_command() -> None:
 )
 def test_undrained_nodes(nodes: int, text: str) -> None:
     assert node_obstacles.undrained("v1", nodes=nodes) == text
+
+
+@pytest.mark.parametrize(
+    ("left", "os_image", "why"),
+    [
+        pytest.param(
+            "2025-12-31T23:59:00Z", OLD, f"it rebooted at 00:00 UTC into the old system, {OLD} (boot fallback)"
+        ),
+        pytest.param("2026-01-01T00:00:01Z", OLD, f"it runs {OLD} instead of {NEW}"),
+        pytest.param("", OLD, f"it runs {OLD} instead of {NEW}"),
+        pytest.param("2025-12-31T23:59:00Z", "", f"it runs an unknown OS instead of {NEW}"),
+    ],
+    ids=["after the reboot", "before the reboot", "no reboot", "unknown"],
+)
+def test_node_that_fell_back_has_rebooted(left: str, os_image: str, why: str) -> None:
+    found = node_obstacles.not_back("n1", os_image=os_image, release_os=NEW, is_ready=True, since=SINCE, left=left)
+    assert found is not None
+    assert found.why == why

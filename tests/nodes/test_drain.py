@@ -273,8 +273,17 @@ def test_reboot_is_reported_with_its_time(os_image: str, runs: str) -> None:
         VIEW, os_image=os_image, ready=False, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job}
     )
     assert await_reboot(view, NEW).progress == (
-        f"n1: rebooting since 2026-01-01T00:00:11Z; it has not been Ready since 2026-01-01T00:05:00Z; {runs}. "
+        f"n1: rebooting since 00:00 UTC; it has not been Ready since 00:05 UTC; {runs}. "
         f"If it takes over 30 min: Check the console of node n1, and start it{RESET if os_image != NEW else ''}"
+    )
+
+
+def test_node_in_its_fallback_is_not_rebooting() -> None:
+    job = job_state(Progress.COMPLETE, completed="2026-01-01T00:00:11Z")
+    view = replace(VIEW, os_image=OLD, ready=True, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job})
+    progress = await_reboot(view, NEW).progress
+    assert progress.startswith(
+        f"n1: it rebooted at 00:05 UTC into the old system, {OLD} (boot fallback). Find out on node"
     )
 
 

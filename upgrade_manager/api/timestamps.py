@@ -14,6 +14,17 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
+def format_clock(moment: datetime) -> str:
+    """Format the time of day of an aware datetime for messages, such as 13:39 UTC, which a duration would change."""
+    return f"{moment.astimezone(UTC):%H:%M} UTC"
+
+
+def clock_of(text: str) -> str:
+    """Return the time of day of an RFC 3339 time, for messages; the text itself if it is none."""
+    moment = parse_time(text)
+    return format_clock(moment) if moment else text
+
+
 def parse_time(text: object) -> datetime | None:
     """Parse an RFC 3339 time; None for anything else."""
     if not isinstance(text, str):

@@ -30,7 +30,7 @@ def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[O
         shared = [pod for pod in found if counts[id(pod)] > 1]
         kept = [pod for pod in found if keeps(budget, pod)]
         if shared:
-            why = "another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts"
+            why = "and another PodDisruptionBudget select the same Pods, which Kubernetes never evicts"
             yield _blocker(
                 wait, budget, shared, why=why, remedies=delete(budget, "Keep one of them, and delete the other")
             )
@@ -41,14 +41,15 @@ def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[O
 def _kept(wait: DrainWait, budget: Object, pods: Sequence[Object]) -> Blocker:
     healthy, desired = health(budget)
     stale = staleness(budget, pods)
-    why = stale or f"it allows no disruption: {healthy} Pods are healthy, {desired} must be"
+    needed = f"of {healthy} healthy Pods" if healthy >= desired else f"healthy Pods and has {healthy}"
+    why = f"allows no disruption ({stale})" if stale else f"needs {desired} {needed}"
     return _blocker(wait, budget, pods, why=why, remedies=ways_out(budget, is_stale=bool(stale)))
 
 
 def _blocker(
     wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedies: tuple[Remedy, ...]
 ) -> Blocker:
-    names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.name, pods)))
+    names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.qualified_name, pods)))
     named = objects.qualified_name(budget)
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
@@ -56,7 +57,7 @@ def _blocker(
         namespace=objects.namespace(budget),
         name=objects.name(budget),
         node=wait.node,
-        message=f"PodDisruptionBudget {named}: it keeps {names} on node {wait.node} ({why})",
+        message=f"{names} cannot be evicted from {wait.node}: PodDisruptionBudget {named} {why}",
         remedies=remedies,
         since=wait.since,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
-from upgrade_manager.api.timestamps import format_time, parse_time
+from upgrade_manager.api.timestamps import format_clock, parse_time
 from upgrade_manager.blockers.deadlines import START, job_end, job_progress, job_start
 from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
@@ -190,7 +190,7 @@ def _slow_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
     yield _blocker(
         wait,
         BlockerReason.JOB_SLOW,
-        message=f"no progress since {format_time(wait.stepped)}; usually it takes at most "
+        message=f"no progress since {format_clock(wait.stepped)}; usually it takes at most "
         f"{wait.expected / 60:.0f} minutes",
         remedies=(
             Remedy("Show what it does", command=f"kubectl logs -n {wait.namespace} job/{wait.name}"),

@@ -75,12 +75,15 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     if has_just_changed(view, CATTLE_SYSTEM, RANCHER, within=PLANNER):
         return
     kind = wait.kind.object_kind
-    reported = _reported(view, wait.node) or "Rancher does not report why"
+    where = f"node {wait.node}" if wait.node else "the next node"
+    reported = _reported(view, wait.node)
+    usual = f"{PLANNER.total_seconds() / 60:.0f} min"
+    says = f"; it reports {reported}" if reported else " and reports no reason"
     yield blocker(
         kind=kind,
         namespace=wait.namespace,
         name=wait.name,
-        message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
+        message=f"{kind} {wait.namespace}/{wait.name}: Rancher has not continued with {where} for over {usual}{says}",
         remedies=hangs(LOGS, CATTLE_SYSTEM, RANCHER, after="10 minutes"),
     )
 

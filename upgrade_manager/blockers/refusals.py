@@ -75,7 +75,7 @@ class Refusals:
                 kind=written.kind,
                 namespace=written.namespace,
                 name=written.name or "*",
-                message=refusal.message,
+                message=_message(written, refusal),
                 remedies=_remedies(written, refusal),
                 since=refusal.since,
             )
@@ -96,6 +96,18 @@ class Refusals:
     def clear(self, uid: str) -> None:
         """Forget the plan's refusals, after a reconcile without an error."""
         self._plans.pop(uid, None)
+
+
+def _message(written: WrittenObject, refusal: _Refusal) -> str:
+    """Return the API server's words; of a webhook's refusal, the webhook, the object and the cause."""
+    text = one_line(refusal.message)
+    webhook = _WEBHOOK.search(text)
+    if webhook is None or refusal.policy:
+        return refusal.message
+    named = "/".join(filter(None, (written.namespace, written.name or "*")))
+    # Behind the webhook's URL, or behind its denial.
+    cause = text[webhook.end() :].rpartition('": ')[2].removeprefix(" denied the request").lstrip(": ")
+    return f"Webhook {webhook[1]} blocks a write of {written.kind} {named} ({cause or 'no cause is reported'})"
 
 
 def _remedies(written: WrittenObject, refusal: _Refusal) -> tuple[Remedy, ...]:

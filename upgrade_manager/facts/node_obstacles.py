@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_DRAIN_OPTIONS
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
+from upgrade_manager.api.timestamps import clock_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +44,13 @@ def not_back(
     kubelet: str = "",
     release_kubernetes: str = "",
     since: str = "",
+    left: str = "",
 ) -> NodeObstacle | None:
     """Return why a node is not Ready, or does not run the release; None if neither holds.
 
     `release_os` is empty for a node that need not run the release yet, and `release_kubernetes` unless the kubelet is
-    older. `since` is the time at which the node became NotReady; empty if unknown.
+    older. `since` is the time at which the node became Ready or NotReady, and `left` the time at which its reboot
+    began; empty if unknown.
     """
     found = f"it runs {os_image or 'an unknown OS'}"
     runs_os = not release_os or os_image == release_os
@@ -56,6 +59,8 @@ def not_back(
         ways_out = not_ready_ways_out(node) if runs_os or not os_image else _boot(node)
         return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=ways_out)
     if not runs_os:
+        if os_image and "" < left < since:
+            wanted = f"it rebooted at {clock_of(since)} into the old system, {os_image} (boot fallback)"
         return NodeObstacle(why=wanted, ways_out=_boot_release(node))
     if release_kubernetes:
         return NodeObstacle(why=outdated(kubelet, release_kubernetes), ways_out=(agent_log(node),))
@@ -80,7 +85,7 @@ def check_kubelet(node: str) -> Remedy:
 
 def not_ready(since: str) -> str:
     """Return the clause about a node that is not Ready since that time, which is empty if unknown."""
-    return f"it has not been Ready since {since}" if since else "it is not Ready"
+    return f"it has not been Ready since {clock_of(since)}" if since else "it is not Ready"
 
 
 def not_ready_ways_out(node: str) -> tuple[Remedy, ...]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.timestamps import clock_of
 from upgrade_manager.facts import node_obstacles
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes import repeated_drain
@@ -192,7 +193,7 @@ def runs_release(view: NodeView, release_os: str) -> bool:
     return view.os_image == release_os and view.ready and not view.kubernetes_outdated
 
 
-def not_back(view: NodeView, release_os: str) -> NodeObstacle:
+def not_back(view: NodeView, release_os: str, *, left: str = "") -> NodeObstacle:
     """Return why a node that has to run the release does not run it, or is not Ready."""
     found = node_obstacles.not_back(
         view.name,
@@ -202,6 +203,7 @@ def not_back(view: NodeView, release_os: str) -> NodeObstacle:
         release_kubernetes=view.kubernetes_wanted,
         is_ready=view.ready,
         since=view.ready_since,
+        left=left,
     )
     if found is None:
         raise ValueError(f"node {view.name} runs the release")
@@ -211,11 +213,14 @@ def not_back(view: NodeView, release_os: str) -> NodeObstacle:
 def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
-    obstacle = not_back(view, release_os)
-    # Unlike a duration, the begin does not change the message.
     began = view.os_upgrade.completed if view.os_upgrade else ""
-    reboots = f"{view.name}: rebooting{f' since {began}' if began else ''}; {obstacle.why}"
-    progress = f"{reboots}. If it takes over {_OVERDUE} min: {obstacle.ways_out[0]}"
+    obstacle = not_back(view, release_os, left=began)
+    if view.ready and began and began < view.ready_since:
+        progress = f"{view.name}: {obstacle.why}. {obstacle.ways_out[0]}"
+    else:
+        # Unlike a duration, the begin does not change the message.
+        reboots = f"{view.name}: rebooting{f' since {clock_of(began)}' if began else ''}; {obstacle.why}"
+        progress = f"{reboots}. If it takes over {_OVERDUE} min: {obstacle.ways_out[0]}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
 
 

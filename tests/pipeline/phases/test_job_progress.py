@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.keys import Component
+from upgrade_manager.api.timestamps import clock_of
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.wait import FailingJobWait, JobWait
 from upgrade_manager.kube.resources import PODS
@@ -62,7 +63,7 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
     [
         row(job(created=NOW), [], FIRST, NO_POD, id="just created"),
         row(job(created=NOW, active=1), [], FIRST, NOT_STARTED, id="with a Pod"),
-        row(job(active=1, ready=1, startTime=NOW), [], FIRST, f"running since {NOW}", id="runs"),
+        row(job(active=1, ready=1, startTime=NOW), [], FIRST, f"running since {clock_of(NOW)}", id="runs"),
         row(job(active=1, ready=1), [], FIRST, "running", id="runs, without startTime"),
         row(job(succeeded=1), [], FIRST, FINISHED, id="Pod finished"),
         row(job(uncountedTerminatedPods={"succeeded": ["p"]}), [], FIRST, FINISHED, id="Pod finished, not counted"),

@@ -156,7 +156,7 @@ async def test_nodes_and_message_follow_the_jobs(ctx: ReconcileContext) -> None:
     found = await follow(ctx, SYNC, job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0))
     assert isinstance(found, Waiting)
     assert found.message == (
-        "Plan cattle-system/up-image-preload: image preload done on 1 of 5 nodes, running on n2; "
+        "Plan cattle-system/up-image-preload: image preload done on 1 of 5 nodes, waiting for n2; "
         "n2: attempt 2 of 7; the last attempt failed"
     )
     assert states_of(ctx, "n1", "n2", "n3") == [DONE, RUNNING, None]
@@ -177,12 +177,12 @@ NODE_DOWN = "n1: failed (FailureTarget), but its Pod does not end; check that it
     [
         row([], 0, "", id="no Job yet"),
         row([job("n1", parallelism=0)], 0, "", id="paused Job"),
-        row([job("n1")], 0, ", running on n1", id="one node"),
-        row([job("n3"), job("n1"), job("n2", "Complete")], 1, ", running on n1, n3", id="two nodes"),
-        row([job(name) for name in ALL], 0, ", running on n1, n2, n3 and 2 more", id="more than a message names"),
-        row([job("n1", failed=1), job("n2", failed=2)], 0, f", running on n1, n2; {LAST_FAILURE}", id="last failure"),
-        row([job("n2", failed=1)], 0, ", running on n2; n2: attempt 2 of 3; the last attempt failed", id="no message"),
-        row([job("n1", "FailureTarget")], 0, f", running on n1; {NODE_DOWN}", id="node is down"),
+        row([job("n1")], 0, ", waiting for n1", id="one node"),
+        row([job("n3"), job("n1"), job("n2", "Complete")], 1, ", waiting for n1, n3", id="two nodes"),
+        row([job(name) for name in ALL], 0, ", waiting for n1, n2, n3 and 2 more", id="more than a message names"),
+        row([job("n1", failed=1), job("n2", failed=2)], 0, f", waiting for n1, n2; {LAST_FAILURE}", id="last failure"),
+        row([job("n2", failed=1)], 0, ", waiting for n2; n2: attempt 2 of 3; the last attempt failed", id="no message"),
+        row([job("n1", "FailureTarget")], 0, f", waiting for n1; {NODE_DOWN}", id="node is down"),
         row([job(name, "Complete") for name in ALL], 5, "", id="all nodes done"),
     ],
 )

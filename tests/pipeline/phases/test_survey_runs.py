@@ -236,7 +236,7 @@ async def test_report_outlives_its_expired_job() -> None:
             await surveying(stage, pods=2)
             await asyncio.sleep(150)
             plan = await stage.plan()
-            assert "done on 2 of 3 nodes, running on node-2; findings on node-0" in condition(plan, "Progressing")[2]
+            assert "done on 2 of 3 nodes, waiting for node-2; findings on node-0" in condition(plan, "Progressing")[2]
             [blocker] = objects.status(plan)["blockers"]
             assert (blocker["reason"], blocker["node"]) == ("PodPending", "node-2")
             simulation.freezer.thaw(kubelet_of("node-2"))

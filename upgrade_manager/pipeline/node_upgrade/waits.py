@@ -160,7 +160,7 @@ class NodeWaits:
             PausedNodeWait,
             view.name,
             since=parse_time(job.created) if job else None,
-            detail=f"{node_obstacles.paused().why}, and its turn has come",
+            detail="it is next, and you have paused it",
             remedies=(Remedy("Remove it from the list", command=command),),
         )
 

@@ -186,5 +186,5 @@ def _message(ctx: ReconcileContext, change: HostChange, component: Component) ->
 def _detailed(ctx: ReconcileContext, change: HostChange, component: Component, waiting: Waiting) -> Waiting:
     """Move the progress, which changes within seconds, from the message to the detail, which is written less often."""
     head = _message(ctx, change, component)
-    detail = waiting.message.removeprefix(head).strip().replace(", running on ", ", waiting for ", 1)
+    detail = waiting.message.removeprefix(head).strip()
     return replace(waiting, message=head, detail=detail)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.api.timestamps import clock_of, parse_time
 from upgrade_manager.blockers.job_failures import last_failure
 from upgrade_manager.blockers.jobs import job_wait, new_job_wait
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState
@@ -62,7 +62,7 @@ def _detail(job: Object) -> str:
         return POD_FINISHED
     if status.get("ready"):
         since = status.get("startTime")
-        return f"running since {since}" if since else "running"
+        return f"running since {clock_of(since)}" if since else "running"
     if uncounted.get("failed"):
         return "its Pod has failed"
     return "its Pod is starting" if status.get("active") else NO_POD

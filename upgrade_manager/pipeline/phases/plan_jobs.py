@@ -180,8 +180,8 @@ async def follow_plan(
     if not progress.jobs:
         return waiting
     # The message uses recorded states, because each change of a Job would cause a write.
-    running = [node for node in managed if states.shows(ctx, node, Progress.RUNNING)]
-    message = waiting.message + _running_on(running) + await _warning(ctx, progress)
+    left = [node for node in managed if states.shows(ctx, node, Progress.RUNNING)]
+    message = waiting.message + _waiting_for(left) + await _warning(ctx, progress)
     waiting = replace(waiting, message=message)
     unlabelled = unlabelled_nodes(plan, progress, nodes)
     return await _repeat(ctx, plan, progress, unlabelled, waiting=waiting) if unlabelled else waiting
@@ -272,10 +272,10 @@ def _job_waits(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
     )
 
 
-def _running_on(nodes: list[str]) -> str:
+def _waiting_for(nodes: list[str]) -> str:
     more = len(nodes) - MAX_NAMED_NODES
     shown = ", ".join(nodes[:MAX_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")
-    return f", running on {shown}" if nodes else ""
+    return f", waiting for {shown}" if nodes else ""
 
 
 async def _warning(ctx: ReconcileContext, progress: SucProgress) -> str:

@@ -15,6 +15,7 @@ from tests.support.managers.displayed import NOW, START, plan, running_view, tim
 from upgrade_manager.api.phases import PHASES, PhaseName
 from upgrade_manager.display.model import NodeRow, View
 from upgrade_manager.display.tables import bar, display, select, state_style
+from upgrade_manager.display.unbroken import Joined
 from upgrade_manager.display.view import build
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ NODES = [
 
 def draw(view: View, *, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, record=True)
-    console.print(display(view))
+    console.print(Joined(display(view)), crop=False)
     return "".join(f"{line.rstrip()}\n" for line in console.export_text().splitlines())
 
 
@@ -126,4 +127,4 @@ def test_spinner_marks_the_current_phase() -> None:
     console.print(display(running_view(), spinner=Spinner("dots"), notice="Connection lost"))
     text = console.export_text()
     assert "⠋  NodeUpgrade" in text
-    assert text.index("InternalError") < text.index("Connection lost") < text.index("PHASE")
+    assert text.index("InternalError") < text.index("Connection lost") < text.index("BLOCKERS") < text.index("PHASE")

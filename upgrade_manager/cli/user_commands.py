@@ -21,6 +21,7 @@ _COMMANDS = {
     user_options.CompletionOptions: "completion:completion",
     user_options.PauseOptions: "pause:pause",
     user_options.PreflightOptions: "preflight:preflight",
+    user_options.RemediesOptions: "remedies:remedies",
     user_options.ReportOptions: "report:report",
     user_options.StatusOptions: "status:status",
     user_options.StepsOptions: "steps:steps",

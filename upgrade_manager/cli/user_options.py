@@ -1,4 +1,4 @@
-"""Options of the commands for users: check, preflight, status, pause, resume, wait, report, steps, completion."""
+"""Options of the commands for users."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ _STATUS = "show how an upgrade proceeds"
 _STATUS_EPILOG = (
     "exit status: 0, also of an upgrade that failed and after Ctrl-C in a watch; 1 without the plan or access to it, "
     "2 for a usage error; with --exit-code 1 for a plan that failed or never starts, 3 for one that is stalled"
+)
+_REMEDIES = "print the commands that end what holds an upgrade up"
+_REMEDIES_EPILOG = (
+    "exit status: 0, also if nothing holds it up, 1 without the plan or access to it, 2 for a usage error"
 )
 _WAIT = "wait until an upgrade has ended, for scripts"
 _WAIT_EPILOG = (
@@ -94,6 +98,14 @@ class StatusOptions(PlanOptions):
     output: str = "table"
     #: Return an exit status by the plan's state.
     exit_code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemediesOptions(PlanOptions):
+    """Options of `upgrade-manager remedies`."""
+
+    #: `text` or `json`.
+    output: str = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +202,11 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
 
 
+def _add_remedies(parser: argparse.ArgumentParser) -> None:
+    _add_plan(parser)
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="format")
+
+
 def _add_wait(parser: argparse.ArgumentParser) -> None:
     _add_plan(parser)
     parser.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
@@ -227,6 +244,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]]
     "check": (_CHECK, _CHECK_EPILOG, _add_check),
     "preflight": (_PREFLIGHT, _PREFLIGHT_EPILOG, _add_preflight),
     "status": (_STATUS, _STATUS_EPILOG, _add_status),
+    "remedies": (_REMEDIES, _REMEDIES_EPILOG, _add_remedies),
     "wait": (_WAIT, _WAIT_EPILOG, _add_wait),
     "pause": (_PAUSE, _PAUSES_EPILOG, _add_pause),
     "resume": (_RESUME, _PAUSES_EPILOG, _add_pause),
@@ -262,6 +280,10 @@ def _status_options(flags: argparse.Namespace) -> StatusOptions:
     return StatusOptions(**_plan(flags), watch=flags.watch, output=flags.output, exit_code=flags.exit_code)
 
 
+def _remedies_options(flags: argparse.Namespace) -> RemediesOptions:
+    return RemediesOptions(**_plan(flags), output=flags.output)
+
+
 def _wait_options(flags: argparse.Namespace) -> WaitOptions:
     return WaitOptions(**_plan(flags), timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
 
@@ -279,6 +301,7 @@ def _report_options(flags: argparse.Namespace) -> ReportOptions:
 _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "check": lambda flags: CheckOptions(**_access(flags), output=flags.output, wait=flags.wait),
     "status": _status_options,
+    "remedies": _remedies_options,
     "wait": _wait_options,
     "pause": _pause_options,
     "resume": _pause_options,

@@ -1,6 +1,6 @@
 """The view as a JSON or YAML document, for scripts.
 
-cli/status.py writes it for `-o json` and `-o yaml`.
+cli/status.py writes it for `-o json` and `-o yaml`, cli/remedies.py parts of it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ def to_yaml(view: View) -> str:
 def document(view: View) -> dict[str, Any]:
     """Return the view as plain data: names in camel case, times in RFC 3339, null where nothing is known."""
     return {
-        _camel(field.name): _plain(getattr(view, field.name)) for field in fields(view) if field.name not in _LEFT_OUT
+        _camel(field.name): plain(getattr(view, field.name)) for field in fields(view) if field.name not in _LEFT_OUT
     }
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a part of the view as plain data."""
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     if is_dataclass(value):
-        return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
+        return {_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, float):
         return round(value, 3)
     # An enumeration is its text.

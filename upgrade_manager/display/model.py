@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from upgrade_manager.api.remedy import Remedy
     from upgrade_manager.display.leader import LeaderRow
 
 
@@ -76,7 +77,9 @@ class BlockerRow:
     node: str
     reason: str
     message: str
+    #: All remedies in one line.
     remedy: str
+    remedies: tuple[Remedy, ...]
     since: datetime | None
 
 

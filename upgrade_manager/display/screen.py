@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
 from upgrade_manager.display.keyboard import without_echo
 from upgrade_manager.display.lines import changes
 from upgrade_manager.display.tables import FORMS, display
+from upgrade_manager.display.unbroken import Joined, UnbrokenLive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +63,7 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._spinner = Spinner("dots", style="cyan")
-        # "..." marks what even the shortest form has too much.
-        self._live = Live(console=console, refresh_per_second=8, vertical_overflow="ellipsis")
+        self._live = UnbrokenLive(console=console)
         self._notice = ""
         self._end = ExitStack()
 
@@ -141,7 +140,7 @@ class Report(Lines):
         """Print the tables at first."""
         if self._last is None:
             with self._console.capture() as text:
-                self._console.print(display(view))
+                self._console.print(Joined(display(view)), crop=False)
             # Tables are padded to their width.
             self._console.out(*(line.rstrip() for line in text.get().splitlines()), sep="\n", highlight=False)
             self._last = view

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.display.model import PhaseState, PlanState
+from upgrade_manager.display.remedies import remedy_lines
+from upgrade_manager.display.unbroken import Unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.spinner import Spinner
 
-    from upgrade_manager.display.model import BlockerRow, NodeRow, View
+    from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,19 +33,29 @@ class Rows:
     nodes: int | None = None
     blockers: int | None = None
     warnings: int | None = None
-    #: With phases that are done or pending.
-    all_phases: bool = True
+    #: With the list of phases, in place of the current phase alone.
+    phases: bool = True
+    #: With the facts that do not change.
+    all_facts: bool = True
+    #: The name and the state in place of the header.
+    is_bare: bool = False
     #: With an empty line between two parts.
     is_spaced: bool = True
 
 
 ALL = Rows()
-#: For a display that is redrawn: the first form that fits the terminal is shown, else the last one.
+_LOW = Rows(nodes=3, warnings=2, phases=False, all_facts=False)
+#: For a display that is redrawn: the first form that fits the terminal is shown, else the last one. Phases are left out
+#: first, then nodes; the remedies of the first blocker never are.
 FORMS = (
     Rows(nodes=12),
-    Rows(nodes=3, blockers=3, warnings=2, all_phases=False),
-    Rows(nodes=3, blockers=1, warnings=1, all_phases=False),
-    Rows(nodes=1, blockers=1, warnings=0, all_phases=False, is_spaced=False),
+    Rows(nodes=12, phases=False),
+    replace(_LOW, nodes=12),
+    replace(_LOW, warnings=0),
+    replace(_LOW, warnings=0, blockers=3),
+    replace(_LOW, warnings=0, blockers=1, nodes=1, is_spaced=False),
+    replace(_LOW, warnings=0, blockers=1, nodes=0, is_spaced=False),
+    replace(_LOW, warnings=0, blockers=1, nodes=0, is_spaced=False, is_bare=True),
 )
 #: Characters of the progress bar.
 BAR = 30
@@ -101,33 +112,40 @@ def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, not
     empty = [Text()] if rows.is_spaced else []
     notices = [Text(notice, style="bold yellow")] if notice else []
     parts = [one for part in _parts(view, rows, spinner) for one in (*empty, *part)]
-    return Group(*_alarm(view), _header(view, with_all=rows.all_phases), *notices, *parts)
+    return Group(*_alarm(view), _header(view, rows), *notices, *parts)
 
 
 def _alarm(view: View) -> Iterator[RenderableType]:
     """Yield that no manager leads, and commands on separate lines: nothing else is up to date then."""
     if view.leader.is_missing:
         yield Text(view.leader.message, style="bold red")
-        yield from (Text(f"  {command}", no_wrap=True, overflow="ignore") for command in view.leader.commands)
+        yield from map(_line, view.leader.commands)
 
 
 def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
-    """Yield what stands below the header."""
+    """Yield what stands below the header: what is to be done comes first."""
     if view.next_steps:
         yield _next_steps(view)
-    yield [_phases(view, spinner, with_all=rows.all_phases)]
-    if view.nodes:
-        yield [_nodes(view, rows.nodes)]
     if view.blockers:
         yield _blockers(view, rows.blockers)
-    if view.warnings:
-        yield [_warnings(view, rows.warnings)]
+    if view.nodes and rows.nodes != 0:
+        yield [_nodes(view, rows.nodes)]
+    if rows.phases:
+        yield [_phases(view, spinner)]
+    warnings = [row for row in view.warnings if not _repeats(row, view.blockers)]
+    if warnings and not rows.is_bare:
+        yield [_warnings(warnings, rows.warnings, view.now)]
 
 
-def _header(view: View, *, with_all: bool) -> Table:
+def _repeats(row: EventRow, blockers: Sequence[BlockerRow]) -> bool:
+    """Return True for the event of a blocker that is shown."""
+    return any(one.reason == row.reason and one.message and row.message.startswith(one.message) for one in blockers)
+
+
+def _header(view: View, rows: Rows) -> Table:
     table = _table("", "")
     table.add_row(Text("UpgradePlan", style="bold"), Text.assemble((view.plan, "bold"), "  ", _state(view)))
-    for label, text, style in _facts(view, with_all=with_all):
+    for label, text, style in () if rows.is_bare else _facts(view, rows):
         table.add_row(Text(label, style="bold"), Text(text, style=style))
     return table
 
@@ -136,15 +154,15 @@ def _state(view: View) -> Text:
     return Text(", ".join([view.status, *view.remarks]), style=_STATES[view.state])
 
 
-def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
+def _facts(view: View, rows: Rows) -> Iterator[tuple[str, str, str]]:
     """Yield label, text and style of the rows below the name."""
     yield "upgrade", view.route, ""
-    if with_all:
+    if rows.all_facts:
         texts = (("toolkit", view.toolkit_image), ("checksums", view.checksums), ("created by", view.created_by))
         yield from ((label, text, "") for label, text in texts if text)
         if not view.leader.is_missing and (leader := view.leader.message or view.leader.holder):
             yield "leader", leader, ""
-    if view.state is PlanState.RUNNING:
+    if view.state is PlanState.RUNNING and not rows.phases:
         yield "phase", view.phase, ""
     if view.started is not None:
         yield "started", f"{_moment(view.started)}, {format_duration(view.elapsed_seconds)} elapsed", ""
@@ -153,10 +171,17 @@ def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
     if view.estimated_completion is not None:
         yield "expected end", _expectation(view.estimated_completion, view.now), ""
     yield "progress", bar(view.progress), ""
-    waiting = view.waiting or (_NOT_ACCEPTED if view.state is PlanState.PENDING else "")
+    waiting = _besides(view, view.waiting) or (_NOT_ACCEPTED if view.state is PlanState.PENDING else "")
     cause = "left to do" if view.state is PlanState.SUCCEEDED else "cause"
-    states = (("now", waiting, ""), ("error", view.last_error, "red"), (cause, view.cause, "red"))
+    states = (("now", waiting, ""), ("error", _besides(view, view.last_error), "red"), (cause, view.cause, "red"))
     yield from ((label, text, style) for label, text, style in states if text)
+
+
+def _besides(view: View, text: str) -> str:
+    """Return what a text says beside the blockers' messages, which are shown below."""
+    for message in filter(None, (row.message for row in view.blockers)):
+        text = text.replace(f"; {message}", "").replace(message, "")
+    return text
 
 
 def bar(ratio: float) -> str:
@@ -171,11 +196,9 @@ def _expectation(moment: datetime, now: datetime) -> str:
     return f"{_moment(moment)}, in {format_duration(seconds_between(now, moment))}"
 
 
-def _phases(view: View, spinner: Spinner | None, *, with_all: bool) -> Table:
+def _phases(view: View, spinner: Spinner | None) -> Table:
     table = _table("", "PHASE", "DURATION")
     for row in view.phases:
-        if not with_all and row.state not in {PhaseState.ACTIVE, PhaseState.FAILED}:
-            continue
         spent = str(row.state) if row.state is PhaseState.SKIPPED else ""
         seconds = spent if row.seconds is None else format_duration(row.seconds)
         mark = spinner if spinner is not None and row.state is PhaseState.ACTIVE else _MARKS[row.state]
@@ -221,31 +244,41 @@ def _next_steps(view: View) -> Iterator[RenderableType]:
     for number, row in enumerate(view.next_steps, 1):
         yield Text(f"{number}. {row.text}{':' if row.command else ''}")
         if row.command:
-            yield Text(row.command, style="bold", no_wrap=True, overflow="ignore")
+            yield _line(row.command)
 
 
 def _blockers(view: View, limit: int | None) -> Iterator[RenderableType]:
+    """Yield the blockers, each with its remedies as lines to copy."""
     yield Text("BLOCKERS", style="bold")
     for row in view.blockers[:limit]:
         since = f"since {_since(row.since, view.now)}" if row.since else ""
-        head = "  ".join(filter(None, (row.reason, _object(row), since, row.node and f"node {row.node}")))
-        yield Text(head, style="yellow")
-        yield from (Padding(Text(text), (0, 0, 0, 2)) for text in (row.message, row.remedy) if text)
+        # The message names them first.
+        place = "" if row.name in row.message else _object(row)
+        node = f"node {row.node}" if row.node and row.node not in row.message else ""
+        yield Text("  ".join(filter(None, (row.reason, place, since, node))), style="yellow")
+        if row.message:
+            yield Text(row.message)
+        yield from map(_line, remedy_lines(row.remedies))
     if limit is not None and (others := _counts(row.reason for row in view.blockers[limit:])):
-        yield Text(f"{_OTHERS}  {others}", style="dim")
+        yield Text(f"{_OTHERS}  {others}; all remedies:", style="dim")
+        yield _line(f"upgrade-manager remedies {view.plan}")
+
+
+def _line(text: str) -> Unbroken:
+    return Unbroken(text, style="dim" if text.startswith("#") else "bold")
 
 
 def _object(row: BlockerRow) -> str:
     return f"{row.kind} {'/'.join(filter(None, (row.namespace, row.name)))}".strip()
 
 
-def _warnings(view: View, limit: int | None) -> Table:
+def _warnings(found: Sequence[EventRow], limit: int | None, now: datetime) -> Table:
     table = _table("LAST WARNINGS", "REASON", "MESSAGE")
-    first = 0 if limit is None else max(0, len(view.warnings) - limit)
-    for row in view.warnings[first:]:
+    first = 0 if limit is None else max(0, len(found) - limit)
+    for row in found[first:]:
         times = f" (x{row.count})" if row.count > 1 else ""
-        table.add_row(_since(row.time, view.now), Text(row.reason, style="yellow"), Text(row.message + times))
-    if others := _counts(row.reason for row in view.warnings[:first]):
+        table.add_row(_since(row.time, now), Text(row.reason, style="yellow"), Text(row.message + times))
+    if others := _counts(row.reason for row in found[:first]):
         table.add_row(Text(_OTHERS, style="dim"), "", Text(others, style="dim"))
     return table
 

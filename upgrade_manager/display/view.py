@@ -18,6 +18,7 @@ from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
 from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, StepRow, View
+from upgrade_manager.display.remedies import shown_remedies
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
 
@@ -190,7 +191,8 @@ def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, .
 
 def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
     texts = {key: _line(entry, key) for key in ("kind", "namespace", "name", "node", "reason", "message", "remedy")}
-    return BlockerRow(**texts, since=parse_time(entry.get("since")))
+    remedies = shown_remedies(entry.get("remedies"), text=texts["remedy"])
+    return BlockerRow(**texts, remedies=remedies, since=parse_time(entry.get("since")))
 
 
 def _step(entry: Mapping[str, Any]) -> StepRow:

@@ -59,6 +59,12 @@ def without(phase: PhaseName) -> dict[str, Any]:
     return begun
 
 
+#: A command that is wider than a terminal of 80 columns, and the one that undoes it.
+_PATCH = "kubectl patch pdb -n default shop --type=merge -p"
+ALLOW = f"""{_PATCH} '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
+DISALLOW = f"""{_PATCH} '{{"spec":{{"minAvailable":3,"maxUnavailable":null}}}}'"""
+
+
 def plan(**status: Any) -> dict[str, Any]:
     """Return a plan with this status."""
     return {"metadata": {"name": "demo", "uid": UID}, "spec": {"version": "v1.8.0"}, "status": status}
@@ -94,13 +100,17 @@ def running_plan() -> dict[str, Any]:
     """Return a plan that a node holds up."""
     waiting = "node-1: rebooting for 18 min; NotReady since 12:54:00; check its console (1 of 3 nodes done)"
     blocker = {
-        "kind": "Pod",
-        "namespace": "longhorn-system",
-        "name": "instance-manager-0",
+        "kind": "PodDisruptionBudget",
+        "namespace": "default",
+        "name": "shop",
         "node": "node-1",
         "reason": "DrainFailing",
-        "message": "cannot evict the Pod: a PodDisruptionBudget allows no disruption",
-        "remedy": "Run kubectl -n longhorn-system get poddisruptionbudgets",
+        "message": "PodDisruptionBudget default/shop: it keeps Pod shop-1 on node node-1 (it allows no disruption)",
+        "remedy": f"(1) Add a replica to its workload (2) Or allow one Pod to be down: {ALLOW}",
+        "remedies": [
+            {"text": "Add a replica to its workload"},
+            {"text": "Or allow one Pod to be down", "command": ALLOW, "undo": DISALLOW},
+        ],
         "since": at(3600),
     }
     status = {

@@ -69,11 +69,26 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         failed = await run("-f", "-", given=SKIPPED.replace("v1.8.0", "v9"))
         assert failed.code == 1
         assert "Version harvester-system/v9 does not exist" in failed.out
+        document = json.loads((await run("-f", "-", "-ojson", given=SKIPPED)).out)
         *_, count, last = failed.out.splitlines()
         assert count == f"1 of {len(document['checks'])} checks failed."
         assert last.startswith("The webhook skips all checks of this plan")
         document = json.loads((await run("-f", "-", "-ojson", given=SKIPPED)).out)
         assert (document["plan"], document["skippedByWebhook"]) == ("demo", True)
+
+
+@pytest.mark.rule("admission: preflight lists the releases that the cluster knows, with what each needs")
+@pytest.mark.real_loop
+async def test_releases_are_printed(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        run = partial(command, kubeconfig=cluster.kubeconfig)
+        listed = await run("--versions", "--skip-iso")
+        assert (listed.code, listed.err) == (0, "")
+        assert listed.out.splitlines()[2].split() == ["VERSION", "MINIMUM", "STEPS", "ISO", "NEEDS"]
+        document = json.loads((await run("--versions", "-ojson")).out)
+        assert [one["name"] for one in document["versions"]] == ["v1.8.0"]
+        both = await run("--versions", "-f", "-")
+        assert (both.code, "not allowed with argument" in both.err) == (2, True)
 
 
 @pytest.mark.parametrize(

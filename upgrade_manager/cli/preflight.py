@@ -14,22 +14,29 @@ from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
+from upgrade_manager.cli import preflight_view, version_list
 from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.preflight_view import PreflightView
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.errors import Forbidden, KubeError
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.preflight.kubelets import ProxiedKubelets
 from webhook.preflight.gate import Surroundings, check
+from webhook.preflight.harvester import problem as harvester_problem
 from webhook.preflight.iso_server import HttpIsoServer
+from webhook.preflight.permission import Permissions, bind_command
+from webhook.preflight.versions import read_releases
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
+    from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import PreflightOptions
     from upgrade_manager.kube.objects import Object
+    from webhook.preflight.iso_server import IsoServer
 
 STANDARD_INPUT = "-"
 
@@ -50,15 +57,40 @@ async def _preflight(plan: Object, options: PreflightOptions) -> int:
         connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session,
         HttpIsoServer(user_agent=f"upgrade-manager-preflight/{__version__}") as iso,
     ):
-        client = session.client
         # Reports a server that does not respond, or refuses the user.
-        await session.read(client.raw("GET", "/version"))
-        around = Surroundings(certificates=TlsProbe(), kubelets=ProxiedKubelets(client), iso=iso, clock=SystemClock())
-        report = await check(plan, client, options.toolkit, around, skip_iso=options.skip_iso)
+        await session.read(session.client.raw("GET", "/version"))
+        if options.versions:
+            return await _versions(session, iso, options)
+        return await _check(session, iso, plan, options)
+
+
+async def _check(session: Session, iso: IsoServer, plan: Object, options: PreflightOptions) -> int:
+    kubelets = ProxiedKubelets(session.client)
+    around = Surroundings(certificates=TlsProbe(), kubelets=kubelets, iso=iso, clock=SystemClock())
+    report = await check(plan, session.client, options.toolkit, around, skip_iso=options.skip_iso)
     image = _toolkit_image(plan, options.toolkit)
     view = PreflightView(context=session.context, server=session.server, plan=plan, image=image, report=report)
     sys.stdout.write(view.document() if options.output == "json" else view.table())
     return int(not report.passed)
+
+
+async def _versions(session: Session, iso: IsoServer, options: PreflightOptions) -> int:
+    if problem := await session.read(harvester_problem(session.client)):
+        raise session.error(problem)
+    try:
+        found = await read_releases(session.client, iso, skip_iso=options.skip_iso)
+    except Forbidden as error:
+        needed = Permissions().needed(error) or str(error)
+        raise session.error(f"{needed}:\n{await bind_command(session.client)}") from error
+    except KubeError as error:
+        raise session.error(str(error)) from error
+    context, server = session.context, session.server
+    if options.output == "json":
+        sys.stdout.write(version_list.document(found, context=context, server=server))
+    else:
+        head = preflight_view.head(context=context, server=server, running=found.running, target="")
+        sys.stdout.write(version_list.table(found, head=head))
+    return 0
 
 
 def read_plan(file: str) -> Object:

@@ -40,7 +40,8 @@ class PreflightView:
         """Return the lines for a terminal; a command stands alone on its line."""
         rows, bind = self.report.rows, self.report.bind
         width = max(len(row.check) for row in rows) + 2
-        lines = [self._head(), "", f"{'CHECK':<{width}}{'RESULT':<9}DETAILS"]
+        first = head(context=self.context, server=self.server, running=self.report.running, target=self.target)
+        lines = [first, "", f"{'CHECK':<{width}}{'RESULT':<9}DETAILS"]
         lines += [line for row in rows for line in _lines(row, width)]
         failed = sum(row.outcome == FAILED for row in rows)
         lines += ["", *([f"Toolkit image: {printable(self.image)}."] if self.image else [])]
@@ -49,15 +50,9 @@ class PreflightView:
         lines += ["", "An administrator gives you the missing permissions:", bind] if bind else []
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
-    def _head(self) -> str:
-        where = f"Context {self.context}" if self.context else "Service account"
-        running = f"runs {self.report.running}" if self.report.running else "running version unknown"
-        target = f", target {self.target}" if self.target else ""
-        return printable(f"{where}, server {self.server}, {running}{target}")
-
     def document(self) -> str:
         """Return the same facts as JSON."""
-        head = {
+        facts = {
             "context": self.context,
             "server": self.server,
             "runningVersion": self.report.running,
@@ -68,7 +63,14 @@ class PreflightView:
             "toolkitImage": self.image,
             "bindCommand": self.report.bind,
         }
-        return json.dumps({**head, "checks": [_entry(row) for row in self.report.rows]}, indent=2) + "\n"
+        return json.dumps({**facts, "checks": [_entry(row) for row in self.report.rows]}, indent=2) + "\n"
+
+
+def head(*, context: str, server: str, running: str, target: str) -> str:
+    """Return the first line: the cluster, the release that runs, and the target if there is one."""
+    where = f"Context {context}" if context else "Service account"
+    runs = f"runs {running}" if running else "running version unknown"
+    return printable(f"{where}, server {server}, {runs}{f', target {target}' if target else ''}")
 
 
 def _lines(row: Row, width: int) -> Iterator[str]:

@@ -75,6 +75,8 @@ class PreflightOptions:
     output: str = "table"
     #: Do not ask the server of the ISO.
     skip_iso: bool = False
+    #: List the releases instead of checking a plan.
+    versions: bool = False
     toolkit: ToolkitConfig = DEFAULT_TOOLKIT
 
 
@@ -185,9 +187,11 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_preflight(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    subject = parser.add_mutually_exclusive_group()
+    subject.add_argument(
         "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
     )
+    subject.add_argument("--versions", action="store_true", help="list the releases, and what each needs")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
     parser.add_argument(
         "--skip-iso", action="store_true", help="do not ask the ISO's server, which only the cluster reaches"
@@ -264,7 +268,7 @@ def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) 
     if flags.command == "preflight":
         toolkit = toolkit_config(flags, parser=parser)
         given: dict[str, Any] = {**_access(flags), "file": flags.filename, "output": flags.output}
-        return PreflightOptions(**given, skip_iso=flags.skip_iso, toolkit=toolkit)
+        return PreflightOptions(**given, skip_iso=flags.skip_iso, versions=flags.versions, toolkit=toolkit)
     return None
 
 

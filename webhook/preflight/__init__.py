@@ -8,9 +8,10 @@ kubelets      the disk space that Initialize requires, through the API server
 certificates  the API servers' certificates, as Initialize reads them
 iso           the ISO that the Version names; `iso_server` sends the requests
 permission    the permissions that the user lacks
+versions      the releases that the cluster knows, for `--versions`
 row           the result of a check, for the command line
 
 catalogue.py has the checks of the webhook, which are part of the gate.
 """
 
-__all__ = ["gate", "iso_server", "row"]
+__all__ = ["gate", "iso_server", "row", "versions"]

@@ -32,14 +32,20 @@ def check(client: Client) -> Check:
     """Return the check, which reads the discovery document that every user may read."""
 
     async def find(_: Subject) -> list[Finding]:
-        served = await served_resources(client)
-        missing = [one.name for one in CORE if f"{one.plural}.{one.group}" not in served and one.group not in served]
-        if not missing:
-            return []
-        lacks = f"because it does not serve {name_list(missing)}"
-        return [Finding(message=f"This is not a Harvester cluster, {lacks}: select another by --context")]
+        message = await problem(client)
+        return [Finding(message=message)] if message else []
 
     return Check(name=NAME, field="spec", find=find)
+
+
+async def problem(client: Client) -> str:
+    """Return why this is not a Harvester cluster, in one sentence; empty if it is one. Raises KubeError."""
+    served = await served_resources(client)
+    missing = [one.name for one in CORE if f"{one.plural}.{one.group}" not in served and one.group not in served]
+    if not missing:
+        return ""
+    lacks = f"because it does not serve {name_list(missing)}"
+    return f"This is not a Harvester cluster, {lacks}: select another by --context"
 
 
 async def served_resources(client: Client) -> set[str]:

@@ -42,12 +42,16 @@ class Permissions:
 
     def message(self, check: Check, error: Forbidden) -> str:
         """Return the message about a check that lacks a permission, and remember the permission."""
+        return (
+            self.needed(error) or f"check {check.name!r} cannot be made: {error}. Bind ClusterRole {ROLE} to yourself"
+        )
+
+    def needed(self, error: Forbidden) -> str:
+        """Return the sentence about the permission, and remember it; empty if the error does not show which."""
         kind, group = objects.text(error.details, "kind"), objects.text(error.details, "group")
-        if not kind:
-            return f"check {check.name!r} cannot be made: {error}. Bind ClusterRole {ROLE} to yourself"
         resource = f"{kind}.{group}" if group else kind
-        if resource == SECRETS.name:
-            return _NO_SECRETS
+        if not kind or resource == SECRETS.name:
+            return kind and _NO_SECRETS
         self.missing[resource] = None
         return f"You need list on {resource}: bind ClusterRole {ROLE} to yourself"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
-from webhook.preflight.row import FAILED, printable
+from webhook.preflight.row import FAILED, SKIPPED, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +43,17 @@ class PreflightView:
         first = head(context=self.context, server=self.server, running=self.report.running, target=self.target)
         lines = [first, "", f"{'CHECK':<{width}}{'RESULT':<9}DETAILS"]
         lines += [line for row in rows for line in _lines(row, width)]
-        failed = sum(row.outcome == FAILED for row in rows)
         lines += ["", *([f"Toolkit image: {printable(self.image)}."] if self.image else [])]
-        lines += [f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
+        lines += [self._summary()]
         lines += [_WEBHOOK_SKIPS] if self.report.is_skipped else []
         lines += ["", "An administrator gives you the missing permissions:", bind] if bind else []
         return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _summary(self) -> str:
+        rows = self.report.rows
+        failed, skipped = (sum(row.outcome == outcome for row in rows) for outcome in (FAILED, SKIPPED))
+        first = f"{failed} of {len(rows)} checks failed" if failed else "No check failed"
+        return f"{first}, {skipped} skipped." if skipped else f"{first}."
 
     def document(self) -> str:
         """Return the same facts as JSON."""

@@ -41,6 +41,10 @@ _NO_PROXY = (
 )
 
 
+class _NoProxy(Forbidden):
+    """The user may not read kubelets through the API server; another Forbidden is about the objects that are listed."""
+
+
 class UserKubelets:
     """A `KubeletReader` whose user may lack the permission, which ends the check at once."""
 
@@ -48,12 +52,12 @@ class UserKubelets:
         self._kubelets = kubelets
 
     async def read(self, node: Object, path: str) -> bytes:
-        """Implement `KubeletReader`. Raises Forbidden."""
+        """Implement `KubeletReader`. Raises _NoProxy."""
         try:
             return await self._kubelets.read(node, path)
         except ProbeError as error:
             if isinstance(error.__cause__, Forbidden):
-                raise error.__cause__ from None
+                raise _NoProxy(str(error)) from error
             raise
 
 
@@ -70,7 +74,7 @@ def check(client: Client, preflight: Preflight, plan: Object) -> Check:
         nodes = await subject.cluster.list(_MANAGED)
         try:
             state = await settled(lambda: preflight.disks(client, subject.annotations, nodes, plan=plan))
-        except Forbidden as error:
+        except _NoProxy as error:
             raise CannotRun(_NO_PROXY) from error
         return [Finding(message=problem) for problem in state.problems]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from hack import scenario as scenarios
 from hack.apiserver.crds import CRDS
+from hack.faults.rules import Match, Refuse, Rule
 from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.webhook.surroundings import IsoServers, as_user, failures, gate, plan_of, reason
 from upgrade_manager.api import keys
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
@@ -172,6 +175,20 @@ async def test_disks_without_nodes_proxy_are_skipped() -> None:
     assert (outcome, report.passed) == ("skipped", True)
     assert why.startswith("You need get on nodes/proxy, which also permits to run commands in every Pod")
     assert reason(skipped, "disk space")[1] == f"The plan has the annotation {keys.ANNOTATION_SKIP_DISK_CHECK}"
+
+
+async def test_plans_that_cannot_be_listed_are_not_taken_for_the_proxy() -> None:
+    """A full disk is compared with the images that an earlier plan has preloaded."""
+    async with Simulation(scenario(nodes={"disks": {"node-1": {"used_gib": 250}}})) as simulation:
+        simulation.middleware.add(
+            Rule(
+                match=Match(verbs=("list",), resource=UPGRADE_PLANS.name),
+                action=Refuse(status=403, reason="Forbidden", message="no"),
+            )
+        )
+        client = Client(simulation.transport(), user_agent="preflight", random=Random(1))
+        found = failures(await gate(simulation, plan_of(BY_VERSION), client=client))
+    assert [message.partition(":")[0] for message in found["disk space"]] == ["check 'disk space' cannot be made"]
 
 
 @pytest.mark.rule("admission: preflight fails for an ISO that cannot be downloaded, with status or error")

@@ -192,7 +192,8 @@ images-debian: real-kube kubectl helm ## Build both images without a registry, o
 	@hack/images_on_debian.sh
 
 .PHONY: build-installer
-build-installer: kubectl manifests ## Write all manifests into build/install.yaml
+build-installer: kubectl manifests ## Write all manifests into build/install.yaml, for IMG=REGISTRY/NAME:TAG
+	@: $(if $(IMG),$(if $(findstring @,$(IMG)),,$(TAG)),$(error name the image that the cluster pulls: IMG=REGISTRY/NAME:TAG))
 	@hack/overlay.sh build/overlay "$(IMG)" && kubectl kustomize build/overlay >build/install.yaml && echo build/install.yaml
 
 .PHONY: install
@@ -208,8 +209,8 @@ deploy: kubectl manifests ## Install CRD, permissions, webhook and manager; IMG=
 	@hack/overlay.sh build/overlay "$(IMG)" && kubectl apply -k build/overlay
 
 .PHONY: undeploy
-undeploy: kubectl ## Delete all UpgradePlans, then what `make deploy` installed
-	@hack/delete_plans.sh && kubectl delete --ignore-not-found -k deploy/default
+undeploy: kubectl ## Delete what `make deploy` installed, except the CRD and all UpgradePlans, which `make uninstall` deletes
+	@kubectl delete --ignore-not-found -k deploy/default -l app.kubernetes.io/name
 
 .PHONY: run
 run: setup ## Run the manager on this machine with your kubeconfig, without webhook; RUN_ARGS="--log-level debug"

@@ -47,6 +47,29 @@ def test_image_without_a_tag_is_refused() -> None:
     assert "IMG=registry.example:5000/a has no tag" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        pytest.param("", "name the image that the cluster pulls: IMG=REGISTRY/NAME:TAG", id="none"),
+        pytest.param("registry.example:5000/a", "IMG=registry.example:5000/a has no tag", id="no tag"),
+    ],
+)
+def test_installer_without_an_image_of_the_cluster_is_refused(image: str, message: str) -> None:
+    ended = dry_run("build-installer", f"IMG={image}")
+    assert ended.returncode != 0
+    assert message in ended.stderr
+
+
+@pytest.mark.parametrize("image", ["registry.example:5000/a:v1", f"a@sha256:{'a' * 64}"])
+def test_installer_has_the_image_that_is_named(image: str) -> None:
+    ended = dry_run("build-installer", f"IMG={image}")
+    assert f'hack/overlay.sh build/overlay "{image}"' in ended.stdout, ended.stderr
+
+
+def test_removal_keeps_the_crd() -> None:
+    assert dry_run("undeploy").stdout.endswith("-k deploy/default -l app.kubernetes.io/name\n")
+
+
 def test_image_and_docker_build_are_the_same() -> None:
     image, build = dry_run("image", "IMG=a:v1"), dry_run("docker-build", "IMG=a:v1")
     assert image.stdout == build.stdout == "hack/image.sh build a:v1\n"

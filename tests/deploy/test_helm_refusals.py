@@ -56,6 +56,15 @@ REFUSED = {
     "digest that is cut off": ("image.digest=sha256:abc", "/image/digest"),
     "digest without its algorithm": (f"image.digest={'a' * 64}", "/image/digest"),
     "digest in upper case": (f"image.digest=sha256:{'A' * 64}", "/image/digest"),
+    "no image": ("image.repository=", "image.repository is empty: set it to the image that make docker-build"),
+    "tag in the image's name": ("image.repository=registry.example/a:v1", "/image/repository"),
+    "image of a URL": ("image.repository=https://registry.example/a", "/image/repository"),
+    "name in upper case": ("image.repository=registry.example/Team/a", "/image/repository"),
+    "toolkit of a URL": ("toolkit.image.repository=https://a/b", "/toolkit/image/repository"),
+    "quantity without a unit": ("resources.limits.memory=256MB", "/resources/limits/memory"),
+    "quantity below 0": ("resources.requests.cpu=-1", "/resources/requests/cpu"),
+    "webhook's quantity": ("webhook.resources.requests.cpu=a few", "/webhook/resources/requests/cpu"),
+    "resource with a blank": ("resources.limits.my cpu=1", "invalid propertyName 'my cpu'"),
     "digest with a tag": (f"image.digest=v1@sha256:{'a' * 64}", "/image/digest"),
 }
 

@@ -193,3 +193,11 @@ def test_chart_renders_the_same_objects(
     folder = with_components(tmp_path_factory.mktemp("all"), (IN_MANAGER, *components))
     chart = Helm(tmp_path_factory.mktemp("helm")).rendered("webhook.separate=false", *settings)
     assert {title(one): without_release(one) for one in chart} == {title(one): one for one in rendered(folder)}
+
+
+@pytest.mark.rule("workloads: a removal by label with kubectl keeps the CRD and all plans, as with Helm")
+@pytest.mark.parametrize("components", [(), COMPONENTS])
+def test_the_label_of_the_removal_leaves_the_crd_out_alone(tmp_path: Path, components: tuple[str, ...]) -> None:
+    manifests = rendered(with_components(tmp_path, components)) if components else rendered(DEFAULT)
+    kept = [one["kind"] for one in manifests if "app.kubernetes.io/name" not in one["metadata"].get("labels", {})]
+    assert kept == ["CustomResourceDefinition"]

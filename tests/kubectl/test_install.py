@@ -69,6 +69,11 @@ async def test_default_is_applied_without_a_warning(restricted: Cluster) -> None
     assert outcome.err == ""
     # The level refuses Pods, not their Deployment.
     await eventually(partial(has_two_pods, restricted), seconds=SECONDS)
+    await restricted.succeed("delete", "-k", str(DEFAULT), "-l", "app.kubernetes.io/name")
+    assert (await restricted.succeed("get", CRD, "-o", "name")).lines == [
+        f"customresourcedefinition.apiextensions.k8s.io/{CRD[4:]}"
+    ]
+    assert (await restricted.succeed("-n", NAMESPACE, "get", "deployments", "-o", "name")).lines == []
 
 
 async def verbs(cluster: Cluster, *flags: str) -> list[str]:

@@ -66,7 +66,8 @@ OUTPUT = {
     "upgrade-manager status to-v1.8.0": '"state": "Succeeded"',
     "upgrade-manager wait to-v1.8.0": "plan to-v1.8.0: Succeeded",
     "kubectl delete up --all": "deleted",
-    "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
+    "kubectl delete -k deploy -l": 'deployment.apps "harvester-upgrade-manager" deleted',
+    "kubectl delete -k deploy/crds": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }
 #: Seconds for one command.
 COMMAND_TIMEOUT = 120.0

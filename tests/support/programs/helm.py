@@ -20,6 +20,8 @@ NAMESPACE = "harvester-system"
 #: Labels that Helm adds to the objects of the manifests.
 LABELS = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
 KEEP = "helm.sh/resource-policy"
+#: Commands that read the chart's values.
+WITH_VALUES = {"template", "lint", "install", "upgrade"}
 #: The Deployments.
 MANAGER, WEBHOOK = "harvester-upgrade-manager", "harvester-upgrade-manager-webhook"
 
@@ -55,7 +57,10 @@ class Helm:
 
     @staticmethod
     def _argv(arguments: Iterable[str], namespace: str) -> list[str]:
-        return [str(find_tool("helm", os.environ)), "--namespace", namespace, *arguments]
+        command, *others = arguments
+        # Required; what a test sets wins.
+        image = ["--set", f"image.repository={MANAGER}"] if command in WITH_VALUES else []
+        return [str(find_tool("helm", os.environ)), "--namespace", namespace, command, *image, *others]
 
     def rendered(self, *settings: str) -> list[dict[str, Any]]:
         """Return the objects of the chart with values as in --set, without the hook of `helm test`."""

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hack.apiserver.patches import merge
-from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.pipeline.status import StatusPatch
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -351,7 +351,7 @@ ACTIONS = st.one_of(
 
 def act(patch: StatusPatch, name: str, *arguments: Any) -> None:
     if name == "fail":
-        patch.fail(*arguments, cause="x", todo="y", steps=[NextStep(text="z")])
+        patch.fail(*arguments, cause="x", todo="y", steps=[Remedy("z")])
     else:
         getattr(patch, name)(*arguments)
 

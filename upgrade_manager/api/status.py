@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
+from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus, RemedyStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.display import DisplayStatus
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.names import MAX_NAME
-from upgrade_manager.api.next_steps import NextStepStatus  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.survey_status import SurveyStatus
@@ -264,7 +263,7 @@ class UpgradePlanStatus(ApiModel):
         "change, and removed once it is settled.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
     )
-    next_steps: list[NextStepStatus] = Field(
+    next_steps: list[RemedyStatus] = Field(
         default_factory=list,
         description="The steps after a failure, in order: what to do, what not to do, and what is left. Absent "
         "unless the plan has failed, and after another plan has taken over.",

@@ -9,7 +9,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.cli.plans import choose, read_plans
 from upgrade_manager.cli.session import connected, print_message, run_command
 from upgrade_manager.display.document import plain
@@ -50,7 +49,7 @@ def lines(view: View) -> Iterator[str]:
         yield f"# {row.reason}: {row.message}"
         yield from remedy_lines(row.remedies)
         is_first = False
-    yield from remedy_lines(Remedy(row.text, command=row.command) for row in view.next_steps)
+    yield from remedy_lines(view.next_steps)
 
 
 def to_json(view: View) -> str:

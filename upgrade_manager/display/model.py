@@ -84,15 +84,6 @@ class BlockerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepRow:
-    """A next step of a user after a failure."""
-
-    text: str
-    #: One line; empty without a command.
-    command: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
     """One event about the plan."""
 
@@ -146,7 +137,7 @@ class View:
     #: The plan has ended, and its objects are being removed.
     cleaning_up: bool
     #: The steps after a failure; empty otherwise.
-    next_steps: tuple[StepRow, ...]
+    next_steps: tuple[Remedy, ...]
     blockers: tuple[BlockerRow, ...]
     #: The last ones, oldest first.
     warnings: tuple[EventRow, ...]

@@ -239,12 +239,9 @@ def _counts(names: Iterable[str]) -> str:
 
 
 def _next_steps(view: View) -> Iterator[RenderableType]:
-    """Yield each step, with its command alone on a line, which the terminal wraps and no one cuts."""
+    """Yield the steps as lines to copy."""
     yield Text("NEXT", style="bold")
-    for number, row in enumerate(view.next_steps, 1):
-        yield Text(f"{number}. {row.text}{':' if row.command else ''}")
-        if row.command:
-            yield _line(row.command)
+    yield from map(_line, remedy_lines(view.next_steps))
 
 
 def _blockers(view: View, limit: int | None) -> Iterator[RenderableType]:

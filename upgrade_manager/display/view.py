@@ -17,7 +17,7 @@ from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
-from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, StepRow, View
+from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
 from upgrade_manager.display.remedies import shown_remedies
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
@@ -81,7 +81,7 @@ def build(
         cause=_cause(plan, state),
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
         cleaning_up=objects.is_true(status, "cleanupPending"),
-        next_steps=tuple(_step(entry) for entry in objects.items(status, "nextSteps") if isinstance(entry, dict)),
+        next_steps=shown_remedies(status.get("nextSteps"), text=""),
         blockers=tuple(_blocker(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
         leader=leader_row(lease, is_needed=_needs_leader(status, state), now=now),
@@ -193,10 +193,6 @@ def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
     texts = {key: _line(entry, key) for key in ("kind", "namespace", "name", "node", "reason", "message", "remedy")}
     remedies = shown_remedies(entry.get("remedies"), text=texts["remedy"])
     return BlockerRow(**texts, remedies=remedies, since=parse_time(entry.get("since")))
-
-
-def _step(entry: Mapping[str, Any]) -> StepRow:
-    return StepRow(text=_line(entry, "text"), command=one_line(objects.text(entry, "command")))
 
 
 def _event(event: Object) -> EventRow:

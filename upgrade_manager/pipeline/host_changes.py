@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.next_steps import NextStep
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
@@ -112,7 +112,7 @@ SKIP = HostChange(
 CHANGES = (SKIP, HOLD)
 
 
-async def left(ctx: ReconcileContext) -> list[NextStep]:
+async def left(ctx: ReconcileContext) -> list[Remedy]:
     """Name the nodes of each change that is not undone, with the commands."""
     changes = [change for change in CHANGES if change.entry(ctx) is not None]
     if not changes:
@@ -123,5 +123,5 @@ async def left(ctx: ReconcileContext) -> list[NextStep]:
         undone = labelled_nodes(component_name(ctx.owner.name, change.undo), nodes)
         names = [name for name in map(objects.name, nodes) if name not in undone]
         where = f"Node{'s' if len(names) > 1 else ''} {name_list(names)}" if names else "Nodes"
-        steps.append(NextStep(text=f"{where} {change.left}", command=change.command))
+        steps.append(Remedy(f"{where} {change.left}", command=change.command))
     return steps

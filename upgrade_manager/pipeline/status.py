@@ -28,8 +28,7 @@ from upgrade_manager.api.conditions import (
 )
 from upgrade_manager.api.display import display_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
-from upgrade_manager.api.next_steps import MAX_STEPS
-from upgrade_manager.api.next_steps import entries_of as next_entries
+from upgrade_manager.api.next_steps import MAX_STEPS, step_entries
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
 from upgrade_manager.api.status import record_phase
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.api.ledger import Entry
-    from upgrade_manager.api.next_steps import NextStep
     from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.api.remedy import Remedy
 
 #: The end of the message of a failed plan after which another plan was accepted.
 _TAKEN_OVER = " has taken over"
@@ -297,21 +296,21 @@ class StatusPatch:
         self.healthy()
 
     def fail(
-        self, message: str, *, cause: str, todo: str, cordoned: Sequence[str] = (), steps: Sequence[NextStep] = ()
+        self, message: str, *, cause: str, todo: str, cordoned: Sequence[str] = (), steps: Sequence[Remedy] = ()
     ) -> None:
         """End the upgrade with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned."""
         self.record(FAILED)
-        self._status.update({"cleanupPending": True, "estimatedCompletion": None, "nextSteps": next_entries(steps)})
+        self._status.update({"cleanupPending": True, "estimatedCompletion": None, "nextSteps": step_entries(steps)})
         where = where_it_failed(self._status, cordoned=cordoned)
         self._condition(AVAILABLE, FALSE, EXECUTED, f"{where}. Next step: see Degraded")
         # The cause may name 1,000 nodes that failed.
         self._condition(PROGRESSING, FALSE, FAILED, message, limit=MAX_MESSAGE)
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{cause.rstrip('.')}. {todo}", limit=MAX_MESSAGE)
 
-    def remind(self, steps: Sequence[NextStep]) -> None:
+    def remind(self, steps: Sequence[Remedy]) -> None:
         """Add steps to those of a failure, each once, after the first, which has what to do."""
         known = list(self._status.get("nextSteps") or [])
-        added = [entry for entry in next_entries(steps) if entry not in known]
+        added = [entry for entry in step_entries(steps) if entry not in known]
         self._status["nextSteps"] = [*known[:1], *added, *known[1:]][:MAX_STEPS]
 
     def taken_over(self, successor: str) -> None:

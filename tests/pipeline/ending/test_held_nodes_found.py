@@ -11,7 +11,7 @@ from tests.support.cluster.harvester import RELEASE, Harvester
 from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, secret
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
 from upgrade_manager.api.names import event_digest
-from upgrade_manager.api.next_steps import NextStep
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS
@@ -212,7 +212,7 @@ async def test_held_nodes_are_named_with_what_not_to_do(cluster: Harvester, name
     texts = [HELD, hooks]
     frozen = await find(ctx)
     assert frozen is not None
-    assert steps(frozen) == [NextStep(text=text) for text in texts]
+    assert steps(frozen) == [Remedy(text) for text in texts]
     warn(ctx, frozen)
     end = "UpgradePlan up ended during the node upgrade"
     assert cluster.recorder.recorded == [(EVENT_REASON, ". ".join((end, *texts, TAKES_OVER, RUNBOOK)))]
@@ -226,4 +226,4 @@ async def test_steps_after_the_strategy_is_given_back(cluster: Harvester) -> Non
     await hold(cluster, "n1")
     frozen = await find(ctx)
     assert frozen is not None
-    assert steps(frozen) == [NextStep(text=HELD)]
+    assert steps(frozen) == [Remedy(HELD)]

@@ -18,7 +18,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate,
 from tests.support.managers.upgrade import BY_VERSION, condition, started
 from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
 from upgrade_manager.api.ledger import PASSED, LedgerKind, new_entry, of_kind, recorded_entries
-from upgrade_manager.api.next_steps import NextStep
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -32,12 +32,12 @@ from upgrade_manager.resources.jobs import node_job
 
 TAINTED = [new_entry(LedgerKind.TAINT, name, object_=f"Node {name}", node=name, since=SINCE) for name in ("n1", "n2")]
 SETTING = new_entry(LedgerKind.SETTING, "x", object_="Setting a/b", field="value", original="1", since=SINCE)
-KEEPS = NextStep(
-    text="Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with "
+KEEPS = Remedy(
+    "Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with "
     "it; where none follows",
     command="kubectl taint node n1 kubevirt.io/drain-",
 )
-OFF = NextStep(text="VMs that were stopped for the upgrade are off; start them: default/off")
+OFF = Remedy("VMs that were stopped for the upgrade are off; start them: default/off")
 #: Harvester v1.9, which does not remove the taint from Ready nodes.
 KEEPING: dict[str, Any] = {"harvester": {"node_down": False}}
 REACHED = [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": SINCE}]
@@ -110,7 +110,7 @@ async def test_deleted_plan_leaves_its_entries_on_the_cluster(cluster: Harvester
     found = await stored(cluster)
     assert json.loads(objects.annotations_of(found)[ANNOTATION_LEDGER]) == [TAINTED[0], stopped("off")]
     assert left_entries.read(found) == [TAINTED[0], stopped("off")]
-    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS.sentence}. {OFF.text}"
+    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS}. {OFF.text}"
     assert set(cluster.recorder.recorded) == {("UpgradeOwes", text)}
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.ledger import LedgerKind
-from upgrade_manager.api.next_steps import NextStep
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline import host_changes, ledger
@@ -115,7 +115,7 @@ async def test_failed_plan_leaves_the_entry_and_names_nodes(cluster: Harvester, 
     assert await host_plans.undo(ctx, succeeds=True) is None
     assert [entry["id"] for entry in ledger.entries(ctx, LedgerKind.HOLD, LedgerKind.FILE)] == [change.id]
     assert [reason for reason, _ in cluster.recorder.recorded] == ["HostChangeLeft"]
-    assert await host_changes.left(ctx) == [NextStep(text=f"Nodes n1, n2 {change.left}", command=change.command)]
+    assert await host_changes.left(ctx) == [Remedy(f"Nodes n1, n2 {change.left}", command=change.command)]
 
 
 async def test_failed_plan_fails_the_phase(cluster: Harvester) -> None:

@@ -14,8 +14,8 @@ from upgrade_manager.api.annotations import USER_ANNOTATIONS
 from upgrade_manager.api.display import failed_phase
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
-from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
@@ -44,10 +44,10 @@ _NUMBER = re.compile(r"-([0-9]{1,4})\Z")
 async def record(ctx: ReconcileContext, failed: Failed) -> None:
     """End the upgrade in the status, which the caller writes."""
     frozen = await held_nodes.find(ctx)
-    unrecorded = [NextStep(text=text) for text in settlement.name_unrecorded(ctx)]
+    unrecorded = [Remedy(text) for text in settlement.name_unrecorded(ctx)]
     left = [*(held_nodes.steps(frozen) if frozen else ()), *await passing_on.owed(ctx), *unrecorded]
     todo = _todo(ctx, failed, frozen)
-    steps = [NextStep(text=todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
+    steps = [Remedy(todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
     if frozen is not None:
         steps.append(held_nodes.WITHOUT_MANAGER)
     ctx.status.fail(failed.message, cause=failed.cause, todo=todo, cordoned=_cordoned(frozen), steps=steps)
@@ -75,15 +75,15 @@ def _failed_phase(ctx: ReconcileContext) -> PhaseName:
     return failed_phase(ctx.status.recorded_phases())
 
 
-def _unchanged(ctx: ReconcileContext) -> Iterator[NextStep]:
+def _unchanged(ctx: ReconcileContext) -> Iterator[Remedy]:
     """Yield what is as it was, or keeps the new release."""
     phase = _failed_phase(ctx)
     if phase not in _ON_NODES:
-        yield NextStep(text=_UNCHANGED.get(phase, _NOTHING))
+        yield Remedy(_UNCHANGED.get(phase, _NOTHING))
         return
     upgraded = sorted(node for node in ctx.status.known_nodes() if _is_upgraded(ctx, node))
     if upgraded:
-        yield NextStep(text=f"Upgraded nodes keep the new release: {name_list(upgraded)}")
+        yield Remedy(f"Upgraded nodes keep the new release: {name_list(upgraded)}")
 
 
 def _is_upgraded(ctx: ReconcileContext, node: str) -> bool:
@@ -91,12 +91,12 @@ def _is_upgraded(ctx: ReconcileContext, node: str) -> bool:
     return state is not None and state.upgraded
 
 
-def _log(failed: Failed) -> Iterator[NextStep]:
+def _log(failed: Failed) -> Iterator[Remedy]:
     if failed.log:
-        yield NextStep(text="The log of the failed Job has the cause", command=failed.log)
+        yield Remedy("The log of the failed Job has the cause", command=failed.log)
 
 
-def _new_plan(ctx: ReconcileContext) -> NextStep:
+def _new_plan(ctx: ReconcileContext) -> Remedy:
     """Return the command that creates a plan with the same spec; the webhook checks it as any other."""
     kept = {key: value for key, value in objects.annotations_of(ctx.raw).items() if key in USER_ANNOTATIONS}
     metadata = {"name": _following(ctx.owner.name), **({"annotations": kept} if kept else {})}
@@ -104,7 +104,7 @@ def _new_plan(ctx: ReconcileContext) -> NextStep:
     # The echo of some shells interprets backslashes.
     manifest = shlex.quote(json.dumps(plan, separators=(",", ":")))
     text = "Once the cause is corrected, create a new UpgradePlan. This command creates one with the same spec"
-    return NextStep(text=text, command=f"printf %s {manifest} | kubectl create -f -")
+    return Remedy(text, command=f"printf %s {manifest} | kubectl create -f -")
 
 
 def _following(name: str) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import DOCS, FLEET_LOCAL
-from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.kube import objects
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "UpgradeFrozen"
-_TAKES_OVER = NextStep(text="Create a new UpgradePlan, which takes over")
+_TAKES_OVER = Remedy("Create a new UpgradePlan, which takes over")
 #: No message has the commands: Rancher then upgrades nodes with VMs running on them.
-WITHOUT_MANAGER = NextStep(
-    text="To go on without this manager, which stops or moves VMs before the upgrade of their node, read "
+WITHOUT_MANAGER = Remedy(
+    "To go on without this manager, which stops or moves VMs before the upgrade of their node, read "
     f"{DOCS}/without-manager.md first"
 )
 
@@ -125,11 +125,11 @@ async def find(ctx: ReconcileContext) -> Frozen | None:
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record the held nodes in an event of Rancher's cluster, because the plan may be deleted."""
-    texts = [step.sentence for step in (*steps(frozen), _TAKES_OVER, WITHOUT_MANAGER)]
+    texts = [str(step) for step in (*steps(frozen), _TAKES_OVER, WITHOUT_MANAGER)]
     ctx.events.warning(frozen.cluster, EVENT_REASON, ". ".join((frozen.end, *texts)), about=ctx.owner.uid)
 
 
-def steps(frozen: Frozen) -> list[NextStep]:
+def steps(frozen: Frozen) -> list[Remedy]:
     """Return what Rancher holds, and what not to do meanwhile."""
     held = [
         f"Node {node} stays cordoned, because Rancher waits for this manager (Secret {FLEET_LOCAL}/{secret}). Do not "
@@ -142,7 +142,7 @@ def steps(frozen: Frozen) -> list[NextStep]:
         f"Node{'s' if several else ''} {names} wait{'' if several else 's'}: drain hooks in {overrides.STRATEGY} keep "
         f"Rancher from upgrading {'them' if several else 'it'} with VMs running there. Do not remove the hooks"
     )
-    return [NextStep(text=text) for text in (*held, *([waiting] if waits else []))]
+    return [Remedy(text) for text in (*held, *([waiting] if waits else []))]
 
 
 async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:

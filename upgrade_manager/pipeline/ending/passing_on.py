@@ -23,8 +23,8 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
-from upgrade_manager.api.next_steps import NextStep
 from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
@@ -49,7 +49,7 @@ EVENT_REASON = "UpgradeOwes"
 log = structlog.get_logger(__name__)
 
 
-async def owed(ctx: ReconcileContext) -> list[NextStep]:
+async def owed(ctx: ReconcileContext) -> list[Remedy]:
     """Return what a plan that ends early leaves, with the commands; entries that are settled meanwhile are removed.
 
     The caller writes the status.
@@ -58,7 +58,7 @@ async def owed(ctx: ReconcileContext) -> list[NextStep]:
         return []
     await job_ledger.copy(ctx)
     await settlement.settle_vms(ctx)
-    return [*await _taints(ctx), *(NextStep(text=text) for text in settlement.vms_off(ctx))]
+    return [*await _taints(ctx), *(Remedy(text) for text in settlement.vms_off(ctx))]
 
 
 async def leave(ctx: ReconcileContext) -> None:
@@ -68,7 +68,7 @@ async def leave(ctx: ReconcileContext) -> None:
     """
     is_deleted = objects.is_deleting(ctx.raw)
     steps = [*await owed(ctx), *await host_changes.left(ctx)] if is_deleted else []
-    text = ". ".join(filter(None, (*(step.sentence for step in steps), await _may_stop(ctx))))
+    text = ". ".join(filter(None, (*(str(step) for step in steps), await _may_stop(ctx))))
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not entries:
         return
@@ -99,7 +99,7 @@ def _stops_vms(job: Object) -> bool:
     return orphaned_jobs.is_running(job) and objects.labels(job).get(LABEL_JOB_TYPE) in FIRST_JOBS
 
 
-async def _taints(ctx: ReconcileContext) -> list[NextStep]:
+async def _taints(ctx: ReconcileContext) -> list[Remedy]:
     """Name the nodes that keep the taint of a drain; settle the taints of the others."""
     entries = ledger.entries(ctx, LedgerKind.TAINT)
     if not entries:
@@ -108,8 +108,8 @@ async def _taints(ctx: ReconcileContext) -> list[NextStep]:
     kept = [one for one in entries if has_drain_taint(nodes.get(one.get("node", "")))]
     await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
     return [
-        NextStep(
-            text=f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next "
+        Remedy(
+            f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next "
             "UpgradePlan continues with it; where none follows",
             command=f"kubectl taint node {one['node']} {TAINT_KUBEVIRT_DRAIN}-",
         )

@@ -60,7 +60,7 @@ async def name_settled(ctx: ReconcileContext) -> str:
     The entries are removed; the caller adds the sentences to the final condition, and writes the status. What Jobs have
     recorded stays for the clean-up: if the write fails, the next reconcile names it.
     """
-    hosts = [step.sentence for step in await host_changes.left(ctx)]
+    hosts = [str(step) for step in await host_changes.left(ctx)]
     sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx)]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])

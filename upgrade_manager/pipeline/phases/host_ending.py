@@ -55,5 +55,5 @@ async def _name(ctx: ReconcileContext) -> None:
     """Name what is left in an event, and in the next steps of a failure; passing_on.leave names it at a deletion."""
     steps = await host_changes.left(ctx)
     if steps and not objects.is_deleting(ctx.raw):
-        ctx.events.warning(ctx.raw, EVENT_REASON, ". ".join(step.sentence for step in steps))
+        ctx.events.warning(ctx.raw, EVENT_REASON, ". ".join(str(step) for step in steps))
         ctx.status.remind(steps)

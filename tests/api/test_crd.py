@@ -140,7 +140,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
-                     "estimatedCompletion ledger nextSteps",
+                     "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display"]),
             (".status.survey", ["plan nodes"]),

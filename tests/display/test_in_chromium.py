@@ -103,6 +103,7 @@ class Chromium:
 pytestmark = [pytest.mark.display]
 #: The width of a phone, of the smallest window with the wide form, and of a screen.
 NARROW, MIDDLE, WIDE = 400, 901, 1600
+WIDTHS = (NARROW, MIDDLE, 1000, 1280, WIDE)
 PNG = b"\x89PNG"
 
 
@@ -124,9 +125,9 @@ def test_page_opens_from_disk_and_fits_the_window(tmp_path: Path, name: str, of:
         image = tmp_path / f"{name}-{width}.png"
         assert browser.screenshot(file, image, width=width, height=2600, dark=dark) == []
         assert image.read_bytes().startswith(PNG)
-    narrow, wide = browser.measure(file, NARROW, WIDE)
-    assert (narrow["width"], wide["width"]) == (NARROW, WIDE)
-    for shown in (narrow, wide):
+    measured = browser.measure(file, *WIDTHS)
+    assert [shown["width"] for shown in measured] == [*WIDTHS]
+    for shown in measured:
         assert shown["content"] <= shown["width"]
         assert shown["outside"] == []
         assert shown["smallest"] >= 11

@@ -16,8 +16,8 @@ QUIET = replace(
     build(plan(), [], now=START),
     phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, started=None, ended=None, seconds=None),),
 )
-WARNING = EventRow(time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
-REPEATED = EventRow(time=START, type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1)
+WARNING = EventRow(first=START, time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
+REPEATED = replace(WARNING, type="Normal", reason="PhaseCompleted", message="Completed phase Initialize")
 
 
 def node(name: str, state: str, message: str = "") -> NodeRow:

@@ -15,6 +15,7 @@ __all__ = [
     "names",
     "next_steps",
     "node_states",
+    "past_blockers",
     "phases",
     "progress",
     "remedy",

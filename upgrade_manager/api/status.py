@@ -14,6 +14,7 @@ from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.past_blockers import MAX_PAST, PastBlockerStatus
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.survey_status import SurveyStatus
 from upgrade_manager.api.timestamps import format_time
@@ -246,6 +247,12 @@ class UpgradePlanStatus(ApiModel):
         description="Estimated end of the upgrade, in UTC, from the nodes that it has upgraded so far. Absent where "
         "that says too little: before the first one, while nodes are paused, and for the last steps.",
         json_schema_extra={"format": "date-time"},
+    )
+    past_blockers: list[PastBlockerStatus] = Field(
+        default_factory=list,
+        description=f"What held the upgrade up, in the order of its end; at most {MAX_PAST}, the longest ones. Absent "
+        "while there is nothing.",
+        json_schema_extra={"maxItems": MAX_PAST, "x-kubernetes-list-type": "atomic"},
     )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,

@@ -87,6 +87,8 @@ class BlockerRow:
 class EventRow:
     """One event about the plan."""
 
+    #: The time of its first occurrence.
+    first: datetime | None
     #: The time of its last occurrence.
     time: datetime | None
     type: str

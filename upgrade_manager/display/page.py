@@ -14,7 +14,7 @@ from upgrade_manager.display.model import PhaseState, PlanState
 from upgrade_manager.display.timeline import SpanKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from upgrade_manager.display.report import Report
@@ -34,6 +34,7 @@ LABELS = {
     SpanKind.UPGRADING: "Operating system",
     SpanKind.REBOOTING: "Rebooting",
     SpanKind.UNRECORDED: "Times not recorded",
+    SpanKind.HELD: "Held up",
 }
 
 
@@ -56,11 +57,11 @@ def to_html(report: Report) -> str:
         absent=ABSENT,
         axis=axis(report.timeline) if report.timeline is not None else [],
         describe=partial(describe, shortest),
+        steps=steps,
         labels=LABELS,
-        legend=legend(report.timeline),
+        legend=legend(report),
         PhaseState=PhaseState,
         PlanState=PlanState,
-        SpanKind=SpanKind,
         upgraded=sum(node.is_upgraded for node in report.nodes),
         unfolded_nodes=UNFOLDED_NODES,
         utc=format_time,
@@ -68,9 +69,10 @@ def to_html(report: Report) -> str:
     )
 
 
-def legend(timeline: Timeline | None) -> list[SpanKind]:
+def legend(report: Report) -> list[SpanKind]:
     """Return the kinds of bars that occur, in the order of an upgrade."""
-    rows = (*timeline.phases, *timeline.nodes) if timeline is not None else ()
+    timeline = report.timeline
+    rows = (*timeline.phases, *timeline.nodes, *(row.bars for row in report.holdups)) if timeline is not None else ()
     found = {span.kind for row in rows for span in row.spans}
     return [kind for kind in SpanKind if kind in found]
 
@@ -89,6 +91,11 @@ def describe(text: Callable[[datetime], str], name: str, span: Span) -> str:
     end = "now" if span.is_open else text(span.ended)
     took = duration(seconds_between(span.begun, span.ended))
     return f"{name}: {LABELS[span.kind]}, {text(span.begun)} to {end}, {took}"
+
+
+def steps(spans: Sequence[Span]) -> str:
+    """Return the steps of a node with their durations, which its bars show by length."""
+    return " · ".join(f"{LABELS[span.kind]} {duration(seconds_between(span.begun, span.ended))}" for span in spans)
 
 
 def moment(time: datetime | None) -> str:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
+from upgrade_manager.display.holdups import held_seconds, holdups
 from upgrade_manager.display.milestones import recorded_milestones
-from upgrade_manager.display.timeline import SpanKind, timeline
-from upgrade_manager.display.view import build, printable
+from upgrade_manager.display.timeline import timeline
+from upgrade_manager.display.view import build, printable, whole
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from upgrade_manager.display.holdups import HoldUp
     from upgrade_manager.display.model import EventRow, NodeRow, View
     from upgrade_manager.display.timeline import Bars, Timeline
     from upgrade_manager.kube.objects import Object
 
 #: The reasons of events about settings that the upgrade changes and gives back.
 SETTING_EVENTS = frozenset({"SettingChanged", "SettingRestored", "SettingNotRestored", "DrainHooksAdded"})
+#: As in api.past_blockers, which imports pydantic.
+MAX_PAST = 30
+#: kubectl's copy of the manifest.
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: Components of a release, and their fields in releaseMetadata.
 _COMPONENTS = {
     "Operating system": "os",
@@ -46,11 +52,6 @@ class ReportNode:
     os: str
     kubernetes: str
 
-    def seconds(self, kind: str) -> float | None:
-        """Return how long the steps of that kind took together; None if none is known."""
-        found = [span for span in self.bars.spans if span.kind == kind] if self.bars is not None else []
-        return sum(seconds_between(span.begun, span.ended) for span in found) if found else None
-
     @property
     def is_upgraded(self) -> bool:
         """True if it runs the new release."""
@@ -62,18 +63,6 @@ class ReportNode:
         """The seconds from its first to its last known step; None without one."""
         spans = self.bars.spans if self.bars is not None else ()
         return seconds_between(spans[0].begun, spans[-1].ended) if spans else None
-
-    @property
-    def begun(self) -> datetime | None:
-        """The begin of its upgrade; None if that is unknown."""
-        spans = self.bars.spans if self.bars is not None else ()
-        return spans[0].begun if spans and spans[0].kind is not SpanKind.UNRECORDED else None
-
-    @property
-    def ended(self) -> datetime | None:
-        """The end of its last known step; None while it goes on."""
-        spans = self.bars.spans if self.bars is not None else ()
-        return spans[-1].ended if spans and not spans[-1].is_open else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +80,14 @@ class Report:
     """All that the page shows."""
 
     view: View
+    #: All of the cause or error where the view has only its begin; empty otherwise.
+    whole_cause: str
+    #: Fields of the spec and annotations, with their values.
+    spec: tuple[tuple[str, str], ...]
+    annotations: tuple[tuple[str, str], ...]
+    #: The blockers with begin and end, and the seconds in which at least one was there.
+    holdups: tuple[HoldUp, ...]
+    held_seconds: float
     #: None before the start.
     timeline: Timeline | None
     #: Components and their versions in the release.
@@ -116,15 +113,51 @@ def report(
     returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
     recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
     bars = timeline(view, recorded, returned)
+    held = holdups(plan, view)
     return Report(
         view=view,
+        whole_cause=_whole_cause(plan, view),
+        spec=tuple(_fields(objects.mapping(plan, "spec"))),
+        annotations=tuple(_annotations(plan)),
+        holdups=held,
+        held_seconds=held_seconds(held),
         timeline=bars,
         versions=tuple(_versions(plan)),
         nodes=tuple(_nodes(view, bars, nodes)),
         held_settings=tuple(_held_settings(plan)),
         setting_events=tuple(event for event in view.events if event.reason in SETTING_EVENTS),
-        gaps=tuple(map(printable, gaps)),
+        gaps=(*map(printable, gaps), *_left_out(plan)),
     )
+
+
+def _whole_cause(plan: Object, view: View) -> str:
+    """Return the message of the condition whose begin the view shows."""
+    shown = view.cause or view.last_error
+    if not shown.endswith("…"):
+        return ""
+    messages = (whole(objects.text(objects.condition(plan, one), "message")) for one in ("Progressing", "Degraded"))
+    return next((text for text in messages if text.startswith(shown[:-1])), "")
+
+
+def _fields(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the paths of all fields, and their values."""
+    for key, one in value.items():
+        path = f"{prefix}{key}"
+        if isinstance(one, dict) and one:
+            yield from _fields(one, f"{path}.")
+        else:
+            yield whole(path), _value(one)
+
+
+def _annotations(plan: Object) -> Iterator[tuple[str, str]]:
+    for key, value in objects.mapping(plan, "metadata", "annotations").items():
+        if key != _LAST_APPLIED:
+            yield whole(key), _value(value)
+
+
+def _left_out(plan: Object) -> Iterator[str]:
+    if len(objects.items(plan, "status", "pastBlockers")) >= MAX_PAST:
+        yield f"The plan keeps {MAX_PAST} of what held it up and is over: shorter ones may be missing"
 
 
 def _ready_since(node: Object) -> datetime | None:
@@ -165,4 +198,4 @@ def _held_settings(plan: Object) -> Iterator[HeldSetting]:
 def _value(value: object) -> str:
     if value is None:
         return "not set"
-    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

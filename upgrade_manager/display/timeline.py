@@ -33,6 +33,8 @@ class SpanKind(StrEnum):
     REBOOTING = "rebooting"
     #: The times of its parts are not recorded.
     UNRECORDED = "unrecorded"
+    #: A blocker held the upgrade up.
+    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,8 +196,10 @@ def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
 
 
 def _event(event: Object) -> EventRow:
+    last = event_time(event)
     return EventRow(
-        time=event_time(event),
+        first=parse_time(event.get("firstTimestamp")) or last,
+        time=last,
         type=_line(event, "type"),
         reason=_line(event, "reason"),
         message=_line(event, "message"),
@@ -245,5 +247,10 @@ def _line(obj: object, *path: str) -> str:
 
 def printable(text: str) -> str:
     """Return the text as one line that cannot control a terminal."""
-    line = one_line(text[: 2 * _MAX_TEXT])
+    line = whole(text[: 2 * _MAX_TEXT])
     return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"
+
+
+def whole(text: str) -> str:
+    """Return all of the text, as printable does, for a page that can fold it."""
+    return one_line(text)

@@ -30,6 +30,7 @@ from upgrade_manager.api.display import display_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
 from upgrade_manager.api.next_steps import MAX_STEPS, step_entries
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
+from upgrade_manager.api.past_blockers import with_ended
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
@@ -241,6 +242,8 @@ class StatusPatch:
         """Set the blockers, the condition Stalled and the nodes' reasons; remove these fields without blockers."""
         self._block_nodes(blockers)
         if blockers or self._status.get("blockers"):
+            known, past = self._status.get("blockers"), self._status.get("pastBlockers")
+            self._status["pastBlockers"] = with_ended(past, known, blockers, now=self._now()) or past
             self._status["blockers"] = entries_of(blockers) or None
         stalling = [blocker for blocker in blockers if blocker.reason.stalls]
         if not stalling:

@@ -15,6 +15,43 @@ SECONDS = (0, 40, 40, 1300, 1300, 1370, 1370, 1372, 1372, 2500, 2500, 4900, 4900
 HOSTILE_TEXT = "</style></title><script>console.error('run')</script><img src=x onerror=alert(1)> \"' {{ 7 * 7 }}"
 RELEASE = {"harvester": "v1.8.0", "os": "Harvester v1.8.0", "kubernetes": "v1.35.4+rke2r1", "rancher": "v2.14.1"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "applied": {"a": "1"}}
+UNAVAILABLE = 'no endpoints available for service "rancher-webhook"'
+#: A plan's annotations.
+ANNOTATIONS = {
+    "management.harvesterhci.io/allow-deletion": "true",
+    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+}
+#: In the order of their ends; the last two overlap.
+PAST = [
+    {
+        "reason": "JobSlow",
+        "kind": "Job",
+        "namespace": "harvester-system",
+        "name": "demo-cluster-upgrade",
+        "message": "Job harvester-system/demo-cluster-upgrade: it has run for 60 min",
+        "since": at(4000),
+        "until": at(4900),
+    },
+    {
+        "reason": "DrainFailing",
+        "kind": "PodDisruptionBudget",
+        "namespace": "default",
+        "name": "shop",
+        "node": "node-1",
+        "message": "Pod default/shop-0 cannot be evicted from node-1: PDB default/shop needs 3 of 3 healthy Pods",
+        "since": at(6700),
+        "until": at(7250),
+    },
+    {
+        "reason": "RancherSilent",
+        "kind": "Deployment",
+        "namespace": "cattle-system",
+        "name": "rancher",
+        "message": "Deployment cattle-system/rancher is scaled to 0 replicas",
+        "since": at(7000),
+        "until": at(7300),
+    },
+]
 
 
 def reached(count: int, *, end: tuple[str, int] | None = None) -> list[dict[str, str]]:
@@ -49,16 +86,26 @@ def succeeded(nodes: int = 3) -> Report:
         "releaseMetadata": RELEASE,
         "phaseTransitionTimestamps": reached(16, end=("Succeeded", 10910)),
         "nodeUpgradeStatuses": {name: {"state": "ImageCleaned"} for name in names},
+        "pastBlockers": PAST,
     }
     events = [
         *upgraded("node-1", begin=6600),
         *upgraded("node-2", begin=8550),
-        event("ReconcileError", 'no endpoints available for service "rancher-webhook"', second=7100, count=3),
+        event(
+            "ReconcileError",
+            'no endpoints available for service "rancher-webhook"',
+            second=7100,
+            count=3,
+            lastTimestamp=at(7400),
+        ),
         event("SettingRestored", 'Setting x: value restored from "1800" to "600"', second=10500, type_="Normal"),
     ]
     ready = {"node-0": 6590, "node-1": 8450, "node-2": 10400}
+    asked = plan(**status)
+    asked["metadata"]["annotations"] = ANNOTATIONS
+    asked["spec"] |= {"restoreVM": True, "nodeUpgradeOption": {"pauseNodes": ["node-2"]}}
     return report(
-        plan(**status),
+        asked,
         events,
         [node(name, ready=ready.get(name, 5000)) for name in names],
         [],
@@ -89,6 +136,11 @@ def failed() -> Report:
             "a-name-without-a-place-to-break-" * 7: {"state": "ImagePreloaded"},
         },
         "originals": [STRATEGY],
+        "pastBlockers": [
+            dict.fromkeys(PAST[1], HOSTILE_TEXT) | {"since": at(6700), "until": at(7250)},
+            {"reason": "JobSlow", "since": at(7000)},
+        ],
+        "nextSteps": [{"text": HOSTILE_TEXT, "command": "kubectl get nodes"}, {"text": "Create a new plan"}],
         "blockers": [{"kind": "Pod", "name": "x", "reason": HOSTILE_TEXT, "message": "m" * 400, "remedy": "r"}],
         "conditions": [
             {"type": "Progressing", "status": "False", "message": f"node-1: pre-drain failed: {HOSTILE_TEXT}"}

@@ -15,7 +15,18 @@ _SERVICES = (["run"], ["webhook"])
 
 def main() -> int:
     """Run the command `upgrade-manager` and return its exit status."""
-    return _run(sys.argv[1:])
+    from upgrade_manager.cli.output import fail, finish  # noqa: PLC0415  # as the others
+
+    try:
+        status = _run(sys.argv[1:])
+    except SystemExit as ended:
+        # Such as --help.
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        raise SystemExit(finish(code)) from None
+    except OSError as error:
+        # Of a command without a cluster; the others report theirs.
+        return fail(error)
+    return finish(status)
 
 
 def upgrade_node() -> int:

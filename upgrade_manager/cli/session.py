@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from upgrade_manager import __version__
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT, cause
+from upgrade_manager.cli.output import accept_any_text, discard, finish
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError
@@ -85,9 +86,9 @@ def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         configure_logging(level="error", log_format=LogFormat.CONSOLE, stream=sys.stderr, now=SystemClock().now)
+        accept_any_text()
         with asyncio.Runner() as runner:
             status = runner.run(work())
-        sys.stdout.flush()
     except (CommandError, ConfigError) as error:
         print_message(str(error))
         return error.status if isinstance(error, CommandError) else 1
@@ -96,13 +97,23 @@ def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
     except BrokenPipeError:
-        # Such as `| head`; Python would report it again at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()
         return 1
     except Exception as error:  # noqa: BLE001  # such as a server's URL with an impossible port
-        print_message(f"{name} failed: {type(error).__name__}: {error}")
+        discard()
+        print_message(f"{name} failed: {_reason(error)}")
         return 1
-    return status
+    return finish(status)
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of an error; one of a task stands in a group."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError) and error.strerror:
+        # Standard output, or a file: the client has its own errors.
+        return error.strerror
+    return f"{type(error).__name__}: {error}"
 
 
 def print_message(text: str) -> None:

@@ -84,6 +84,10 @@ async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> None:
 
 def screen_of(output: str, *, watch: bool) -> Screen:
     """Return the screen for standard output."""
+    for name in ("COLUMNS", "LINES"):
+        # A terminal without a size sets 0, at which nothing would be printed.
+        if os.environ.get(name, "").strip("0") == "":
+            os.environ.pop(name, None)
     console = Console(highlight=False, emoji=False, markup=False)
     if output != "table":
         form = to_json if output == "json" else to_yaml

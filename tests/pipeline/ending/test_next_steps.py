@@ -1,0 +1,51 @@
+"""The next steps of a failed plan, copied from a screen of 80 columns into a shell."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.test_remedies import SHELLS, in_shell, printed, status_at_80
+from tests.support.cluster.served import served
+from tests.support.managers.displayed import MANIFEST
+from upgrade_manager.api.keys import ANNOTATION_MIN_CERTS_DAYS
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.pipeline.ending import failure
+from upgrade_manager.pipeline.outcome import Failed
+
+if TYPE_CHECKING:
+    from tests.support.cluster.harvester import Harvester
+
+pytestmark = pytest.mark.real_loop
+
+LOG = "kubectl logs -n harvester-system job/demo-node-upgrade-pre-drain-node-2"
+#: Characters that shells, and the echo of some, interpret.
+QUOTED = 'it\'s "$HOME" \\n `id`'
+
+
+@pytest.mark.rule("status: a command stands alone on its line, and is neither cut nor wrapped")
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+async def test_copied_line_creates_the_next_plan(tmp_path: Path, cluster: Harvester, shell: str) -> None:
+    raw = await cluster.plan("demo", spec=objects.spec(MANIFEST))
+    annotated = MergePatch({"metadata": {"annotations": {ANNOTATION_MIN_CERTS_DAYS: QUOTED}}})
+    ctx = cluster.context(await cluster.client.patch(UPGRADE_PLANS, "demo", annotated))
+    await failure.record(ctx, Failed(cause="Node node-2: pre-drain failed 3 times: no space left", log=LOG))
+    async with served(tmp_path) as api_server:
+        await api_server.client.create(UPGRADE_PLANS, MANIFEST)
+        await api_server.set(currentPhase="Failed", nextSteps=ctx.status["nextSteps"])
+        shown, listed = await status_at_80(api_server), await printed(api_server, "remedies")
+        commands = [line for line in listed.out.splitlines() if line and not line.startswith("#")]
+        assert [command for command in commands if command not in shown.out.splitlines()] == []
+        log, create = commands
+        assert log == LOG
+        ran = await in_shell(api_server, shell, create)
+        assert (ran.code, ran.err) == (0, "")
+        following = await api_server.client.get(UPGRADE_PLANS, "demo-2")
+        assert objects.spec(following) == objects.spec(raw)
+        assert objects.annotations_of(following) == {ANNOTATION_MIN_CERTS_DAYS: QUOTED}

@@ -71,7 +71,8 @@ async def terminal(
     with tempfile.TemporaryDirectory(prefix="tmux-") as folder:
         session = Tmux(Path(folder) / "socket")
         variables = [f"{name}={value}" for name, value in environment.items() if name != "TERM"]
-        shell = f'env {shlex.join([*variables, *command])}; echo "status $?"; exec cat'
+        # The test's own terminal may have a size, which its environment would pass on.
+        shell = f'env -u LINES -u COLUMNS {shlex.join([*variables, *command])}; echo "status $?"; exec cat'
         await session._tmux("new-session", "-d", "-x", str(width), "-y", str(height), shell)
         try:
             yield session
@@ -91,7 +92,7 @@ async def test_watch_fits_the_terminal_and_ends_with_ctrl_c(tmp_path: Path, widt
         await cluster.set(**running_plan()["status"])
         command = [sys.executable, "-m", "upgrade_manager", "status", "-w", f"--kubeconfig={cluster.kubeconfig}"]
         async with terminal(command, width=width, height=50, environment=environment(tmp_path)) as session:
-            shown = await session.until(lambda text: ALLOW in text)
+            shown = await session.until(lambda text: ALLOW in text and "ImageCleanup" in text)
             # Lines that the terminal has wrapped are joined, as in a copy.
             assert {line for line in shown if len(line) > width} <= {ALLOW, f"# undo: {DISALLOW}"}
             assert ALLOW in shown

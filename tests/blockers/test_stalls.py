@@ -55,3 +55,36 @@ async def test_unschedulable_pod_is_named_until_it_runs() -> None:
         await stage.succeed()
         reasons = [event["reason"] for event in await stage.events()]
         assert (reasons.count("PodUnschedulable"), reasons.count("BlockerCleared")) == (1, 1)
+
+
+@pytest.mark.rule(
+    "blockers: Pods that one cause holds up are one blocker, with the remedies of all",
+    "blockers: a blocker of several objects goes on while one of them is held up",
+)
+async def test_pods_of_one_cause_are_one_blocker_until_the_last_runs() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        await stage.until("ImagePreloading")
+        await close(stage, on=True)
+        # The Job controller creates others.
+        await stage.client.delete_collection(PODS, namespace="cattle-system", label_selector="upgrade.cattle.io/plan")
+        plan = await stage.until_plan(lambda plan: len(blocked(plan).get("others") or ()) == 2)
+        first = blocked(plan)
+        assert first["message"].startswith("3 Pods on node-0, node-1, node-2: cannot be scheduled (")
+        assert [one.get("undo", "") for one in first["remedies"]] == [
+            *(f"kubectl taint node node-{number} example.com/closed:NoSchedule" for number in range(3)),
+            "",
+        ]
+        await stage.client.patch(NODES, "node-0", MergePatch({"spec": {"taints": None}}))
+        plan = await stage.until_plan(lambda plan: len(blocked(plan).get("others") or ()) == 1)
+        assert blocked(plan)["message"].startswith("2 Pods on node-1, node-2: ")
+        assert blocked(plan)["since"] == first["since"]
+        assert "BlockerCleared" not in [event["reason"] for event in await stage.events()]
+        await close(stage, on=False)
+        await stage.succeed()
+        assert [event["reason"] for event in await stage.events()].count("BlockerCleared") == 1
+
+
+def blocked(plan: Object) -> Object:
+    """Return the only blocker; empty unless there is one."""
+    found = objects.status(plan).get("blockers") or []
+    return found[0] if len(found) == 1 else {}

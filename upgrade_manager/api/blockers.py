@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Entries in the status; the Stalled condition counts the others.
 MAX_BLOCKERS = 50
+#: Other objects with the same cause that an entry names.
+MAX_OTHERS = 20
 #: Characters of a message.
 MAX_TEXT = 400
 #: Bytes of all entries: long names, and texts in other scripts, would be more than 96 kB.
@@ -90,6 +92,15 @@ class BlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "r
     kind: str = Field(default="", description="Kind of the object.")
     namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
     name: str = Field(default="", description="Name of the object.")
+    others: list[str] = Field(
+        default_factory=list,
+        description="Names of other objects with the same cause, of the same kind and namespace.",
+        json_schema_extra={
+            "maxItems": MAX_OTHERS,
+            "x-kubernetes-list-type": "atomic",
+            "items": {"type": "string", "description": "Name of an object."},
+        },
+    )
     node: str = Field(default="", description="Node whose upgrade waits; absent if that is not one node.")
     reason: str = Field(default="", description=f"Machine-readable reason: {', '.join(BlockerReason)}.")
     message: str = Field(default="", description="Human-readable details, with the message of the object.")
@@ -119,6 +130,11 @@ class Blocker:
     remedies: tuple[Remedy, ...]
     #: The begin of the wait.
     since: datetime
+    #: A predicate; blockers with the same reason, kind, namespace and cause are one (blockers/shared_cause.py). Empty
+    #: for a blocker that shares none.
+    cause: str = ""
+    #: The names of the other objects with the same cause.
+    others: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -138,6 +154,7 @@ class Blocker:
             "kind": self.kind,
             **{key: value for key, value in optional.items() if value},
             "name": self.name,
+            **({"others": list(self.others)} if self.others else {}),
             "reason": str(self.reason),
             "message": self.message[:MAX_TEXT],
             "remedy": remedy_text(remedies),
@@ -172,6 +189,15 @@ def merge_blockers(known: Iterable[Blocker], found: Iterable[Blocker]) -> list[B
     return sorted(unique.values(), key=lambda one: (_ORDER[one.reason], one.since, one.identity))
 
 
+def continues(old: Blocker, new: Blocker) -> bool:
+    """Return True if a blocker of one cause goes on with some of its objects, perhaps under another one's name."""
+    if old.identity == new.identity:
+        return True
+    is_same = (old.reason, old.kind, old.namespace) == (new.reason, new.kind, new.namespace)
+    is_shared = bool(old.others or new.others)
+    return is_same and is_shared and not {old.name, *old.others}.isdisjoint({new.name, *new.others})
+
+
 def _read(entry: dict[str, Any]) -> Blocker | None:
     texts = {key: entry.get(key) or "" for key in ("kind", "namespace", "name", "node", "message", "remedy")}
     since = parse_time(entry.get("since"))
@@ -179,4 +205,6 @@ def _read(entry: dict[str, Any]) -> Blocker | None:
     if reason is None or since is None or not all(isinstance(text, str) for text in texts.values()):
         return None
     remedies = read_remedies(entry.get("remedies"), text=texts.pop("remedy"))
-    return Blocker(reason=reason, since=since, remedies=remedies, **texts)
+    raw = entry.get("others")
+    others = tuple(one for one in raw if isinstance(one, str)) if isinstance(raw, list) else ()
+    return Blocker(reason=reason, since=since, remedies=remedies, others=others, **texts)

@@ -20,6 +20,7 @@ refusals            writes that the API server or a webhook refuses
 deployments         other controllers' Deployments; `warnings` are the events about an object
 first_seen          the time at which this process first saw a state
 remedy              remedies that several finders share
+shared_cause        several blockers with one cause as one blocker
 """
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "refusals",
     "remedy",
     "repository_outage",
+    "shared_cause",
     "table",
     "wait",
     "warnings",

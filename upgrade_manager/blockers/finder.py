@@ -104,7 +104,7 @@ def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known
             pauses.append(max((error.at - view.now).total_seconds(), SYNC_RETRY))
         except NotSynced:
             pauses.append(SYNC_RETRY)
-            found += [one for one in known if one.reason in row.reasons and one.node == wait.node]
+            found += [one for one in known if one.reason in row.reasons and (one.others or one.node == wait.node)]
         except Unreadable as error:
             pauses.append(READ_RETRY)
             found.append(_unknown(row, wait, error))

@@ -59,6 +59,7 @@ def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocke
         message=f"{kind} {named}: {wait.detail}",
         remedies=wait.remedies,
         since=wait.since,
+        cause=wait.cause,
     )
 
 

@@ -19,6 +19,8 @@ class KnownWait(Wait):
     """A wait whose cause the pipeline knows; `detail` is the cause."""
 
     remedies: tuple[Remedy, ...]
+    #: A predicate that several objects with this wait may share (blockers/shared_cause.py); empty for one alone.
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,16 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
         message=f"Pod {objects.qualified_name(pod)}: {text}",
         remedies=tuple(_remedies(view, reason, pod, node=place)),
         since=since,
+        cause=_cause(reason, pod, text),
     )
+
+
+def _cause(reason: BlockerReason, pod: Object, text: str) -> str:
+    """Return what several Pods may have in common, as a predicate: the scheduler's words, or the image."""
+    if reason is BlockerReason.POD_UNSCHEDULABLE:
+        return text.removeprefix("it ")
+    image = unpulled_image(pod) if reason is BlockerReason.IMAGE_PULL_FAILED else ""
+    return f"image {image} cannot be pulled" if image else ""
 
 
 def _remedies(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Iterator[Remedy]:

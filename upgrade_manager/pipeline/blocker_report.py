@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, entries_of, merge_blockers, read_blockers
+from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, continues, entries_of, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.api.toolkit_image import origin
 from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import new_job_wait
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
+from upgrade_manager.blockers.shared_cause import combine
 from upgrade_manager.blockers.table import FINDERS
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.pipeline.events import REPEAT_WINDOW
@@ -77,7 +78,7 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait], *, keeps_refused: bool 
     findings = find_blockers(FINDERS, view, waits, known)
     found = [_with_origin(ctx, blocker) for blocker in findings.blockers]
     found += [one for one in known if keeps_refused and one.reason in _REFUSED]
-    _record(ctx, known, merge_blockers(known, found))
+    _record(ctx, known, merge_blockers(known, combine(found, known)))
     times = [] if findings.after is None else [findings.after]
     # The event of a lasting blocker is counted again after this window.
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
@@ -169,12 +170,11 @@ def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blo
     A paused node has its milestone event instead.
     """
     held = found[: len(entries_of(found))]
-    before = {blocker.identity: blocker for blocker in known}
-    now = {blocker.identity for blocker in found}
+    before = list(known)
     for blocker in held:
         if blocker.reason.stalls:
-            ctx.events.blocker(ctx.raw, blocker, is_known=blocker.identity in before)
-    for identity, blocker in before.items():
-        if identity not in now and blocker.reason.stalls:
-            ctx.events.blocker_cleared(ctx.raw, blocker)
+            ctx.events.blocker(ctx.raw, blocker, is_known=any(continues(old, blocker) for old in before))
+    for old in before:
+        if old.reason.stalls and not any(continues(old, blocker) for blocker in found):
+            ctx.events.blocker_cleared(ctx.raw, old)
     ctx.status.blocked(found)

@@ -65,6 +65,7 @@ def _wait(ctx: ReconcileContext, pod: Object, node: str, *, text: str) -> Unpull
         name=objects.name(pod),
         node=node,
         since=start_progress(pod) or ctx.now(),
+        cause=f"their nodes lack image {image}",
         detail=f"node {node} lacks image {image}, which all Jobs of the upgrade and its repository run: {text}",
         remedies=(
             pull(node, image),

@@ -54,10 +54,11 @@ class Patch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Creates an object."""
+    """Creates an object; `text` is the command where kubectl has a shorter one."""
 
     resource: Resource
     manifest: Object
+    text: str = ""
 
     async def run(self, client: Client) -> None:
         """See Command."""
@@ -65,7 +66,7 @@ class Create:
 
     def __str__(self) -> str:
         """Return the command line."""
-        return f"echo '{json.dumps(self._whole, separators=(',', ':'))}' | kubectl apply -f -"
+        return self.text or f"echo '{json.dumps(self._whole, separators=(',', ':'))}' | kubectl apply -f -"
 
     @property
     def _whole(self) -> Object:
@@ -91,14 +92,14 @@ class Delete:
 
 def scale(resource: Resource, name: str, namespace: str, replicas: int) -> Patch:
     """Return `kubectl scale`."""
-    text = f"kubectl scale -n {namespace} {resource.kind.lower()}/{name} --replicas={replicas}"
+    text = f"kubectl -n {namespace} scale {resource.kind.lower()}/{name} --replicas={replicas}"
     return Patch(resource=resource, name=name, namespace=namespace, body={"spec": {"replicas": replicas}}, text=text)
 
 
 def restart(name: str, namespace: str) -> Patch:
     """Return `kubectl rollout restart` of a Deployment."""
     template = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": format_time(datetime.now(UTC))}}}
-    text = f"kubectl rollout restart -n {namespace} deployment/{name}"
+    text = f"kubectl -n {namespace} rollout restart deployment/{name}"
     body = {"spec": {"template": template}}
     return Patch(resource=DEPLOYMENTS, name=name, namespace=namespace, body=body, text=text)
 

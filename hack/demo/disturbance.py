@@ -129,7 +129,8 @@ class Disturbances:
         one.appeared = one.seen = _now()
         due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
-        self.screen.show_message(f"\n{report}\nMending ({due}):\n{_lines(one.remedy)}")
+        stands_for = f", in place of {one.stall.stands_for}" if one.stall.stands_for else ""
+        self.screen.show_message(f"\n{report}\nMending ({due}{stands_for}):\n{_lines(one.remedy)}")
 
     def _waited(self, one: _Disturbance) -> float:
         """Return the seconds since the break or the last progress, by the manager's clock."""

@@ -69,6 +69,8 @@ class Stall:
     #: The blockers of which one appears.
     reasons: frozenset[Reason]
     steps: Steps
+    #: The work outside of the API server that the mending stands for; empty if it is the product's remedy.
+    stands_for: str = ""
 
 
 def _freezing(what: str) -> tuple[Command, Command]:
@@ -125,7 +127,8 @@ async def _taint(client: Client, _: Object) -> tuple[Sequence[Command], Sequence
 async def _account(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
     account = await client.get(SERVICE_ACCOUNTS, "harvester", namespace=HARVESTER_SYSTEM)
     damage = Delete(resource=SERVICE_ACCOUNTS, name="harvester", namespace=HARVESTER_SYSTEM)
-    return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account))]
+    text = "kubectl create serviceaccount -n harvester-system harvester"
+    return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account), text=text)]
 
 
 async def _unmanaged(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
@@ -270,7 +273,8 @@ async def _budget(client: Client, _: Object) -> tuple[Sequence[Command], Sequenc
     metadata = {"name": "shop", "namespace": "default"}
     budget = {"metadata": metadata, "spec": {"minAvailable": len(damage), "selector": {"matchLabels": selector}}}
     damage.append(Create(resource=POD_DISRUPTION_BUDGETS, manifest=budget))
-    return damage, [Delete(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default")]
+    one = {"spec": {"minAvailable": None, "maxUnavailable": 1}}
+    return damage, [Patch(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default", body=one)]
 
 
 async def _paused_chart(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
@@ -281,31 +285,61 @@ async def _paused_chart(_: Client, __: Object) -> tuple[Sequence[Command], Seque
     return [patch(paused=True)], [patch(paused=False)]
 
 
-def _stall(phase: str, what: str, steps: Steps, *reasons: Reason) -> Stall:
-    return Stall(phase=phase, what=what, reasons=frozenset(reasons), steps=steps)
+def _stall(phase: str, what: str, steps: Steps, *reasons: Reason, stands_for: str = "") -> Stall:
+    return Stall(phase=phase, what=what, reasons=frozenset(reasons), steps=steps, stands_for=stands_for)
 
 
 STALLS: Mapping[str, Stall] = {
     "unschedulable": _stall("ImagePreloading", "an administrator taints all nodes", _taint, Reason.POD_UNSCHEDULABLE),
     "image-pull": _stall(
-        "ImagePreloading", "the registry does not answer", _frozen(REGISTRY), Reason.IMAGE_PULL_FAILED
+        "ImagePreloading",
+        "the registry does not answer",
+        _frozen(REGISTRY),
+        Reason.IMAGE_PULL_FAILED,
+        stands_for="the repair of the registry",
     ),
     "container": _stall(
-        "ImagePreloading", "the container runtimes are overloaded", _frozen(RUNTIME), Reason.CONTAINER_FAILING
+        "ImagePreloading",
+        "the container runtimes are overloaded",
+        _frozen(RUNTIME),
+        Reason.CONTAINER_FAILING,
+        stands_for="the restart of RKE2 on the nodes",
     ),
     "no-pod": _stall("ImagePreloading", "the ServiceAccount of the Jobs is deleted", _account, Reason.JOB_HAS_NO_POD),
-    "scheduler": _stall("ImagePreloading", "the scheduler hangs", _frozen("Scheduler"), Reason.POD_PENDING),
-    "kubelet": _stall("NodeUpgrading", "the kubelet of a node hangs", _dead_kubelet, Reason.POD_PENDING),
+    "scheduler": _stall(
+        "ImagePreloading",
+        "the scheduler hangs",
+        _frozen("Scheduler"),
+        Reason.POD_PENDING,
+        stands_for="the restart of RKE2 on the control plane",
+    ),
+    "kubelet": _stall(
+        "NodeUpgrading",
+        "the kubelet of a node hangs",
+        _dead_kubelet,
+        Reason.POD_PENDING,
+        stands_for="the restart of RKE2 on the node",
+    ),
     "import": _stall("ISODownloading", "the importer hangs", _hanging("ImageController"), Reason.IMPORT_STUCK),
     "suc": _stall("MetadataPopulating", f"{SUC} is scaled down", _stopped(SUC), Reason.UPGRADE_CONTROLLER_SILENT),
     "repository": _stall(
         "RepoCreating", "the web server of the repository hangs", _hanging_repository, Reason.REPOSITORY_UNAVAILABLE
     ),
     "chart": _stall("ImagePreloading", "a user pauses Harvester's chart", _paused_chart, Reason.CHART_NOT_DEPLOYED),
-    "reboot": _stall("NodeUpgrading", "a node boots its old system", _old_os, Reason.NODE_NOT_BACK),
+    "reboot": _stall(
+        "NodeUpgrading",
+        "a node boots its old system",
+        _old_os,
+        Reason.NODE_NOT_BACK,
+        stands_for="a reboot at the console of the node",
+    ),
     "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
     "migration": _stall(
-        "NodeUpgrading", "KubeVirt's controller hangs", _hanging("virt-controller"), Reason.MIGRATION_STUCK
+        "NodeUpgrading",
+        "KubeVirt's controller hangs",
+        _hanging("virt-controller"),
+        Reason.MIGRATION_STUCK,
+        stands_for="the repair of KubeVirt",
     ),
     "volume": _stall("NodeUpgrading", "a volume asks for disks that no node has", _diskless, Reason.VOLUME_DEGRADED),
     "rancher": _stall("NodeUpgrading", f"{RANCHER} is scaled down", _stopped(RANCHER), Reason.RANCHER_SILENT),
@@ -328,6 +362,7 @@ STALLS: Mapping[str, Stall] = {
         _refused,
         Reason.WRITE_REFUSED,
         Reason.UPGRADE_CONTROLLER_SILENT,
+        stands_for="the repair of the policy engine",
     ),
     "paused": _stall("MetadataPopulating", "a user pauses a node", _paused, Reason.NODE_PAUSED),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,15 @@ FEW = {"suc"}
 NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in STALLS]
 
 
+#: Two forms of a word.
+SAME = {"deployment": "deploy", "poddisruptionbudgets.policy": "pdb"}
+
+
+def normalized(text: str) -> frozenset[str]:
+    """Return the words of commands, without the differences that kubectl ignores."""
+    return frozenset(SAME.get(word, word) for word in re.split(r"[\s/=]+", text.strip()))
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_break_is_reported_and_mended(name: str) -> None:
     said: list[str] = []
@@ -43,6 +53,12 @@ async def test_break_is_reported_and_mended(name: str) -> None:
     breaking, blocked, _ = said
     assert breaking.startswith(f"\nBreaking ({name}): ")
     assert any(blocked.startswith(f"\nBlocked ({reason}): ") for reason in STALLS[name].reasons)
+    report, _, mending = blocked.partition("\nMending (in 10 s")
+    if stands_for := STALLS[name].stands_for:
+        assert mending.startswith(f", in place of {stands_for}):\n")
+    else:
+        commands = [normalized(line) for line in mending.splitlines()[1:]]
+        assert any(words <= normalized(report) for words in commands)
 
 
 async def test_held_break_waits_for_the_user() -> None:
@@ -54,7 +70,7 @@ async def test_held_break_waits_for_the_user() -> None:
             await broken.advance(await stage.plan())
             await asyncio.sleep(0.2)
         assert [text.split()[0] for text in said] == ["Breaking", "Blocked"]
-        remedy = "kubectl scale -n cattle-system deployment/system-upgrade-controller --replicas=1"
+        remedy = "kubectl -n cattle-system scale deployment/system-upgrade-controller --replicas=1"
         assert said[-1].endswith(f"Mending (run this):\n  {remedy}")
         await scale(DEPLOYMENTS, "system-upgrade-controller", "cattle-system", 1).run(stage.client)
         await stage.succeed()

@@ -16,7 +16,9 @@ QUIET = replace(
     build(plan(), [], now=START),
     phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, started=None, ended=None, seconds=None),),
 )
-WARNING = EventRow(first=START, time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
+WARNING = EventRow(
+    first=START, time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1, cleared=None
+)
 REPEATED = replace(WARNING, type="Normal", reason="PhaseCompleted", message="Completed phase Initialize")
 
 
@@ -56,6 +58,11 @@ def test_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
     after = replace(QUIET, **change)
     assert list(changes(QUIET, after)) == lines
     assert list(changes(after, after)) == []
+
+
+def test_durations_are_written_as_everywhere() -> None:
+    done = replace(QUIET, **phase(PhaseState.DONE, 1308.0))
+    assert [*changes(QUIET, done)][-1] == "phase Initialize: done after 21 min 48 s"
 
 
 def test_final_node_states_precede_the_end_of_their_phase() -> None:

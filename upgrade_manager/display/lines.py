@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.timestamps import format_duration
 from upgrade_manager.display.model import PhaseState, PlanState
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _phases(before: tuple[PhaseRow, ...], after: tuple[PhaseRow, ...]) -> Iterat
         if mark is PhaseState.PENDING:
             yield f"phase {row.name}: started", False
         if row.state is not PhaseState.ACTIVE:
-            yield f"phase {row.name}: {row.state} after {row.seconds or 0.0:.0f} s", True
+            yield f"phase {row.name}: {row.state} after {format_duration(row.seconds or 0.0)}", True
 
 
 def _nodes(before: tuple[NodeRow, ...], after: tuple[NodeRow, ...]) -> Iterator[tuple[str, bool]]:

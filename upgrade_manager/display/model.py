@@ -95,6 +95,8 @@ class EventRow:
     reason: str
     message: str
     count: int
+    #: The time at which the blocker that it reports has cleared; None while it lasts, and for other events.
+    cleared: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

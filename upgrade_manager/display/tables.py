@@ -274,7 +274,9 @@ def _warnings(found: Sequence[EventRow], limit: int | None, now: datetime) -> Ta
     first = 0 if limit is None else max(0, len(found) - limit)
     for row in found[first:]:
         times = f" (x{row.count})" if row.count > 1 else ""
-        table.add_row(_since(row.time, now), Text(row.reason, style="yellow"), Text(row.message + times))
+        end = f"cleared at {row.cleared:%H:%M:%S}: " if row.cleared else ""
+        style = "dim" if row.cleared else "yellow"
+        table.add_row(_since(row.time, now), Text(row.reason, style=style), Text(f"{end}{row.message}{times}"))
     if others := _counts(row.reason for row in found[:first]):
         table.add_row(Text(_OTHERS, style="dim"), "", Text(others, style="dim"))
     return table

@@ -14,6 +14,7 @@ from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.text import one_line, success_remarks
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.cleared import marked
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
@@ -56,7 +57,7 @@ def build(
     times, state = _times(status), state_of_plan(plan)
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
     started = min(times.values(), default=None)
-    nodes, rows = _nodes(plan, recorded_milestones(plan, events)), tuple(map(_event, sorted(events, key=_order)))
+    nodes, rows = _nodes(plan, recorded_milestones(plan, events)), marked(map(_event, sorted(events, key=_order)))
     phases = _phases(times, state, end=ended or now)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
@@ -204,6 +205,7 @@ def _event(event: Object) -> EventRow:
         reason=_line(event, "reason"),
         message=_line(event, "message"),
         count=objects.number(event, "count") or 1,
+        cleared=None,
     )
 
 

@@ -17,7 +17,7 @@ from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli import preflight_view, version_list
 from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.preflight_view import PreflightView
-from upgrade_manager.cli.session import CommandError, connected, run_command
+from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.errors import Forbidden, KubeError
@@ -66,7 +66,9 @@ async def _preflight(plan: Object, options: PreflightOptions) -> int:
 
 async def _check(session: Session, iso: IsoServer, plan: Object, options: PreflightOptions) -> int:
     kubelets = ProxiedKubelets(session.client)
-    around = Surroundings(certificates=TlsProbe(), kubelets=kubelets, iso=iso, clock=SystemClock())
+    around = Surroundings(
+        certificates=TlsProbe(), kubelets=kubelets, iso=iso, clock=SystemClock(), on_wait=print_message
+    )
     report = await check(plan, session.client, options.toolkit, around, skip_iso=options.skip_iso)
     image = _toolkit_image(plan, options.toolkit)
     view = PreflightView(context=session.context, server=session.server, plan=plan, image=image, report=report)

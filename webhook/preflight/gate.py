@@ -6,6 +6,7 @@ code that these run.
 
 from __future__ import annotations
 
+from collections.abc import Callable  # noqa: TC003  # a dataclass field
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ class Surroundings:
     kubelets: KubeletReader
     iso: IsoServer
     clock: Clock
+    #: Shows the user what a check waits for.
+    on_wait: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ def _of_initialize(plan: Object, client: Client, around: Surroundings, *, skip_i
         creation.check(client, plan),
         release.CHECK,
         iso.check(around.iso, is_skipped=skip_iso),
-        kubelets.check(client, preflight, plan),
+        kubelets.check(client, preflight, plan, on_wait=around.on_wait),
         certificates.check(client, preflight, probe),
     ]
 

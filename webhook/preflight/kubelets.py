@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import Flag
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, MANAGED_SELECTOR
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.preflight.poller import ProbeError
@@ -61,8 +62,8 @@ class UserKubelets:
             raise
 
 
-def check(client: Client, preflight: Preflight, plan: Object) -> Check:
-    """Return the check of that plan; `preflight` reads kubelets as `UserKubelets`."""
+def check(client: Client, preflight: Preflight, plan: Object, *, on_wait: Callable[[str], None]) -> Check:
+    """Return the check of that plan; `preflight` reads kubelets as `UserKubelets`, `on_wait` shows a wait."""
 
     async def find(subject: Subject) -> list[Finding]:
         skip = subject.annotations.skip_disk_check
@@ -73,7 +74,7 @@ def check(client: Client, preflight: Preflight, plan: Object) -> Check:
             raise CannotRun(f"The plan has the annotation {ANNOTATION_SKIP_DISK_CHECK}")
         nodes = await subject.cluster.list(_MANAGED)
         try:
-            state = await settled(lambda: preflight.disks(client, subject.annotations, nodes, plan=plan))
+            state = await settled(lambda: preflight.disks(client, subject.annotations, nodes, plan=plan), on_wait)
         except _NoProxy as error:
             raise CannotRun(_NO_PROXY) from error
         return [Finding(message=problem) for problem in state.problems]
@@ -81,9 +82,11 @@ def check(client: Client, preflight: Preflight, plan: Object) -> Check:
     return Check(name=NAME, field="spec", find=find)
 
 
-async def settled(read: Callable[[], Awaitable[State]]) -> State:
+async def settled(read: Callable[[], Awaitable[State]], on_wait: Callable[[str], None]) -> State:
     """Repeat a check until it is final, as Initialize does."""
     state = await read()
+    if state.failing:
+        on_wait(f"waiting a minute for the kubelet of {name_list(list(state.failing))}, as the upgrade would")
     while state.pending:
         await asyncio.sleep(state.retry_after)
         state = await read()

@@ -47,6 +47,7 @@ async def gate(
     iso: IsoServers | None = None,
     kubelets: KubeletReader | None = None,
     client: Client | None = None,
+    waits: list[str] | None = None,
     skip_iso: bool = False,
 ) -> Report:
     """Run the checks of a plan, by default as an administrator."""
@@ -55,6 +56,7 @@ async def gate(
         kubelets=kubelets or DirectKubelets(simulation.kubelets),
         iso=iso or IsoServers(),
         clock=VirtualClock(),
+        on_wait=(waits if waits is not None else []).append,
     )
     return await check(plan, client or simulation.client(), TOOLKIT, around, skip_iso=skip_iso)
 

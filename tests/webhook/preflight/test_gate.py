@@ -166,6 +166,13 @@ async def test_node_that_initialize_refuses_fails(changed: Scenario, check: str,
     assert [message in one for one in found[check]] == [True]
 
 
+async def test_wait_for_a_kubelet_is_shown() -> None:
+    waits: list[str] = []
+    async with Simulation(scenario(nodes={"disks": {"node-1": SILENT}})) as simulation:
+        await gate(simulation, plan_of(BY_VERSION), waits=waits)
+    assert waits == ["waiting a minute for the kubelet of node node-1, as the upgrade would"]
+
+
 @pytest.mark.rule("admission: preflight skips what the user's machine cannot reach, with the reason")
 async def test_unreachable_api_servers_are_skipped() -> None:
     async with Simulation(scenario(api_servers={"10.53.0.1": SILENT})) as simulation:

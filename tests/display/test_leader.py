@@ -85,9 +85,9 @@ def shown(view: View, *, width: int = 80, form: int = 0) -> list[str]:
 @pytest.mark.parametrize("form", range(len(FORMS)))
 def test_missing_leader_is_above_everything_else(form: int) -> None:
     view = build(running_plan(), [], now=NOW, lease=EXPIRED)
-    *text, command, head = shown(view, form=form)[:4]
+    *text, check, command, head = shown(view, form=form)[:5]
     assert " ".join(text) == LATE
-    assert command == COMMANDS[0]
+    assert (check, command) == COMMANDS
     assert head.startswith("UpgradePlan")
 
 

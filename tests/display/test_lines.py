@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.managers.displayed import START, plan
+from tests.support.managers.displayed import NOW, START, TIMED, plan, times
+from upgrade_manager.api.phases import PHASES
 from upgrade_manager.display.lines import changes
 from upgrade_manager.display.model import EventRow, NodeRow, PhaseRow, PhaseState, PlanState
 from upgrade_manager.display.view import build
@@ -58,6 +59,20 @@ def test_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
     after = replace(QUIET, **change)
     assert list(changes(QUIET, after)) == lines
     assert list(changes(after, after)) == []
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_phases_of_one_second_are_in_order(step: int) -> None:
+    before, after = (
+        build(plan(), [], now=START),
+        build(plan(phaseTransitionTimestamps=times(*TIMED, step=step)), [], now=NOW),
+    )
+    lines = [line.split()[1:3] for line in changes(before, after) if line.startswith("phase ")]
+    expected = [[f"{phase}:", word] for phase in PHASES if phase.active in TIMED for word in ("started", "done")]
+    assert lines == expected
+    # In any order of the recorded times.
+    mixed = plan(phaseTransitionTimestamps=times(*TIMED, step=step)[::-1])
+    assert build(mixed, [], now=NOW).phases == after.phases
 
 
 def test_durations_are_written_as_everywhere() -> None:

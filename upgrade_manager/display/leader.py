@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: Shows conditions and events of the Deployment, in a line of fewer than 80 characters.
-COMMANDS = (f"kubectl -n {HARVESTER_SYSTEM} describe deployment {MANAGER}",)
+#: The checks of the installation, and conditions and events of the Deployment; each in fewer than 80 characters.
+COMMANDS = ("upgrade-manager check", f"kubectl -n {HARVESTER_SYSTEM} describe deployment {MANAGER}")
 
 
 class LeaderState(StrEnum):

@@ -139,7 +139,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     ("path", "fields"),
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
-        (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
+        (".status", ["advised blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display"]),

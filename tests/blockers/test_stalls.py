@@ -81,7 +81,10 @@ async def test_pods_of_one_cause_are_one_blocker_until_the_last_runs() -> None:
         assert "BlockerCleared" not in [event["reason"] for event in await stage.events()]
         await close(stage, on=False)
         await stage.succeed()
-        assert [event["reason"] for event in await stage.events()].count("BlockerCleared") == 1
+        reasons = [event["reason"] for event in await stage.events()]
+        assert (reasons.count("BlockerCleared"), reasons.count("StillChanged")) == (1, 3)
+        undo = "kubectl taint node node-2 example.com/closed:NoSchedule"
+        assert undo in condition(await stage.plan(), "Progressing")[2]
 
 
 def blocked(plan: Object) -> Object:

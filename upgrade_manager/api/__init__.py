@@ -1,6 +1,7 @@
 """The UpgradePlan API: spec, status, conditions, names, keys and the CRD made from them. No I/O."""
 
 __all__ = [
+    "advised",
     "annotations",
     "attribution",
     "blockers",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from upgrade_manager.api.blockers import continues, read_blockers
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
 
@@ -52,13 +53,17 @@ def with_ended(
     past: object, before: object, lasting: Iterable[Blocker], *, now: datetime
 ) -> list[dict[str, Any]] | None:
     """Return the past blockers with those entries of `before` that do not last; None if all of these do."""
-    identities = {one.identity for one in lasting}
+    lasting = list(lasting)
     ended = [
         _entry(entry, now)
         for entry in (before if isinstance(before, list) else [])
-        if isinstance(entry, dict) and _identity(entry) not in identities
+        if isinstance(entry, dict) and not _lasts(entry, lasting)
     ]
     return _fitting([*(past if isinstance(past, list) else []), *ended]) if ended else None
+
+
+def _lasts(entry: dict[str, Any], lasting: Iterable[Blocker]) -> bool:
+    return any(continues(old, one) for old in read_blockers([entry]) for one in lasting)
 
 
 def _entry(blocker: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -76,7 +81,3 @@ def _fitting(entries: list[Any]) -> list[Any]:
 def _seconds(entry: Any) -> float:
     since, until = (parse_time(entry.get(key)) if isinstance(entry, dict) else None for key in ("since", "until"))
     return seconds_between(since, until) if since and until else 0.0
-
-
-def _identity(entry: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(entry.get(key) or "") for key in _IDENTITY)

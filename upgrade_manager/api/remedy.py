@@ -5,7 +5,7 @@ facts/ and blockers/ build them; blockers.py keeps them in `status.blockers[].re
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 MAX_REMEDIES = 10
 #: Characters of all remedies of a blocker as one text.
 MAX_REMEDY = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A field that a command changes, with its value before; advised.py records it."""
+
+    kind: str
+    namespace: str = ""
+    name: str
+    #: Its names, separated by full stops.
+    field: str
+    original: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,9 @@ class Remedy:
     command: str = ""
     #: The command that gives back what the command changes; empty if nothing is to be given back.
     undo: str = ""
+    #: The fields that the command changes until the undo; only in the process that advises it. A change that cannot be
+    #: checked at the end of the plan has none.
+    changes: tuple[Change, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.text}: {self.command}" if self.command else self.text
@@ -73,4 +88,4 @@ def _read(entries: Iterable[Any]) -> Iterator[Remedy]:
         texts = {key: entry.get(key) for key in ("text", "command", "undo")} if isinstance(entry, dict) else {}
         found = {key: value for key, value in texts.items() if isinstance(value, str)}
         if "text" in found:
-            yield Remedy(found.pop("text"), **found)
+            yield Remedy(found["text"], command=found.get("command", ""), undo=found.get("undo", ""))

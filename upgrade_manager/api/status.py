@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from upgrade_manager.api.advised import MAX_ADVISED, AdvisedStatus
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus, RemedyStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.display import DisplayStatus
@@ -209,6 +210,12 @@ class OriginalValue(ApiModel, json_schema_extra={"required": ["object", "field"]
 class UpgradePlanStatus(ApiModel):
     """Progress of the upgrade. Written by the upgrade manager only."""
 
+    advised: list[AdvisedStatus] = Field(
+        default_factory=list,
+        description=f"Changes that the remedies of blockers have advised, with what gives them back; at most "
+        f"{MAX_ADVISED}. Absent while there is nothing.",
+        json_schema_extra={"maxItems": MAX_ADVISED, "x-kubernetes-list-type": "atomic"},
+    )
     blockers: list[BlockerStatus] = Field(
         default_factory=list,
         description=f"What the upgrade waits for longer than it should; at most {MAX_BLOCKERS}. Absent while there is "

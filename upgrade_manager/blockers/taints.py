@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.facts.taints import Taint, is_candidate, node_terms, untolerated
 from upgrade_manager.kube import objects
@@ -68,7 +68,9 @@ def _only_node(selector: object, terms: Sequence[object]) -> str:
 def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> Remedy:
     names = " ".join(nodes)
     if taint.key == _CORDON:
-        return Remedy(f"Uncordon {_named(nodes)}", command=f"kubectl uncordon {names}", undo=f"kubectl cordon {names}")
+        changes = tuple(Change(kind="Node", name=node, field="spec.unschedulable", original=True) for node in nodes)
+        uncordon, cordon = (f"kubectl {verb} {names}" for verb in ("uncordon", "cordon"))
+        return Remedy(f"Uncordon {_named(nodes)}", command=uncordon, undo=cordon, changes=changes)
     if taint.key.startswith(_KUBERNETES):
         text = f"Remove the cause of taint {taint.key} of {_named(nodes)}"
         return Remedy(text, command=f"kubectl describe node {names}")
@@ -79,7 +81,12 @@ def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> Remedy:
         f"Remove the taint of {_named(nodes)}",
         command=f"{command}:{taint.effect}-",
         undo=f"{command}{value}:{taint.effect}",
+        changes=tuple(Change(kind="Node", name=node, field="spec.taints", original=_raw(taint)) for node in nodes),
     )
+
+
+def _raw(taint: Taint) -> dict[str, str]:
+    return {key: value for key, value in taint._asdict().items() if value}
 
 
 def _named(nodes: Sequence[str]) -> str:

@@ -46,7 +46,8 @@ def plain(value: object) -> object:
     if isinstance(value, tuple):
         return [plain(entry) for entry in value]
     if is_dataclass(value):
-        return {_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        # A field that is not shown belongs to the process that made it (Remedy.changes).
+        return {_camel(field.name): plain(getattr(value, field.name)) for field in fields(value) if field.repr}
     if isinstance(value, float):
         return round(value, 3)
     # An enumeration is its text.

@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import objects
 
@@ -124,7 +124,14 @@ def _allow_one(budget: Object) -> Remedy:
         f"Or allow one Pod to be down until the upgrade has ended{known}",
         command=_patch(budget, {"minAvailable": None, "maxUnavailable": 1}),
         undo=_patch(budget, limits),
+        changes=tuple(_change(budget, key) for key in _LIMITS),
     )
+
+
+def _change(budget: Object, key: str) -> Change:
+    namespace, name = objects.namespace(budget), objects.name(budget)
+    original = objects.value(budget, "spec", key)
+    return Change(kind="PodDisruptionBudget", namespace=namespace, name=name, field=f"spec.{key}", original=original)
 
 
 def _patch(budget: Object, spec: Object) -> str:
@@ -137,7 +144,12 @@ def delete(budget: Object, text: str) -> tuple[Remedy, Remedy]:
     file = f"pdb-{objects.namespace(budget)}-{objects.name(budget)}.yaml"
     return (
         Remedy("Save the budget", command=f"kubectl get pdb {_named(budget)} -o yaml > {file}"),
-        Remedy(text, command=f"kubectl delete pdb {_named(budget)}", undo=f"kubectl create -f {file}"),
+        Remedy(
+            text,
+            command=f"kubectl delete pdb {_named(budget)}",
+            undo=f"kubectl create -f {file}",
+            changes=(_change(budget, "selector"),),
+        ),
     )
 
 

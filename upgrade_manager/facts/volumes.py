@@ -16,7 +16,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HOST_WORK, LONGHORN_SYSTEM, WITNESS_LABEL
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
@@ -89,7 +89,7 @@ def ways_out(volume: Object, *, nodes: int) -> tuple[Remedy, ...]:
     if 0 < nodes < wanted:
         fewer, as_now = (patch_command(volume, {"numberOfReplicas": number}) for number in (nodes, wanted))
         text = f"Reduce its {wanted} replicas to {nodes}, for which the cluster has nodes"
-        return (Remedy(text, command=fewer, undo=as_now),)
+        return (Remedy(text, command=fewer, undo=as_now, changes=(_change(volume, "numberOfReplicas"),)),)
     if not tags:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={name}"
         schedulable = f"kubectl get nodes.longhorn.io {place} -o wide"
@@ -106,8 +106,15 @@ def ways_out(volume: Object, *, nodes: int) -> tuple[Remedy, ...]:
             "Or remove the tags from the volume until the upgrade has ended",
             command=patch_command(volume, dict.fromkeys(tags)),
             undo=patch_command(volume, {key: objects.items(volume, "spec", key) for key in tags}),
+            changes=tuple(_change(volume, key) for key in tags),
         ),
     )
+
+
+def _change(volume: Object, key: str) -> Change:
+    original = objects.value(volume, "spec", key)
+    place = {"namespace": LONGHORN_SYSTEM, "name": objects.name(volume)}
+    return Change(kind=LONGHORN_VOLUMES.kind, **place, field=f"spec.{key}", original=original)
 
 
 def way_to_skip(volume: Object, node: str) -> Remedy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.advised import with_advised
 from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, continues, entries_of, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.api.toolkit_image import origin
@@ -178,3 +179,5 @@ def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blo
         if old.reason.stalls and not any(continues(old, blocker) for blocker in found):
             ctx.events.blocker_cleared(ctx.raw, old)
     ctx.status.blocked(found)
+    if any(one.changes for blocker in held for one in blocker.remedies):
+        ctx.status["advised"] = with_advised(ctx.status["advised"], held)

@@ -1,5 +1,6 @@
 """The end of a plan, and what passes to the next plan or the next version of the manager.
 
+advice               names what a user has changed at the advice of remedies, and has not given back
 cleanup              removes the created objects, at the end and before the deletion of a plan
 failure              records a failure with the next steps of a user
 failed_jobs          keeps the Jobs that failed, for diagnosis
@@ -13,6 +14,7 @@ takeover             labels the objects of a plan that an earlier version of the
 """
 
 __all__ = [
+    "advice",
     "cleanup",
     "failed_jobs",
     "failure",

@@ -18,7 +18,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
+from upgrade_manager.pipeline.ending import advice, held_nodes, passing_on, settlement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,12 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
     """End the upgrade in the status, which the caller writes."""
     frozen = await held_nodes.find(ctx)
     unrecorded = [Remedy(text) for text in settlement.name_unrecorded(ctx)]
-    left = [*(held_nodes.steps(frozen) if frozen else ()), *await passing_on.owed(ctx), *unrecorded]
+    left = [
+        *(held_nodes.steps(frozen) if frozen else ()),
+        *await passing_on.owed(ctx),
+        *unrecorded,
+        *await advice.still_changed(ctx),
+    ]
     todo = _todo(ctx, failed, frozen)
     steps = [Remedy(todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
     if frozen is not None:

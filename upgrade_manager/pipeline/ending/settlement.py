@@ -17,6 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from upgrade_manager.pipeline import host_changes, job_ledger, ledger
 from upgrade_manager.pipeline.blocker_report import first_seen
+from upgrade_manager.pipeline.ending import advice
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.drain_entries import vm_of
 from upgrade_manager.pipeline.node_upgrade.effects import remove_taint
@@ -61,7 +62,8 @@ async def name_settled(ctx: ReconcileContext) -> str:
     recorded stays for the clean-up: if the write fails, the next reconcile names it.
     """
     hosts = [str(step) for step in await host_changes.left(ctx)]
-    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx)]
+    debts = [str(step) for step in await advice.still_changed(ctx)]
+    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx), *debts]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])
     return ". ".join(sentences)

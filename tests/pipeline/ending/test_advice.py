@@ -1,0 +1,105 @@
+"""Changes that a remedy has advised are named at the end of the plan while they are not given back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.advised import with_advised
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.facts.evictions import ways_out
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, POD_DISRUPTION_BUDGETS
+from upgrade_manager.pipeline.ending import advice
+
+if TYPE_CHECKING:
+    from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+TAINT = {"key": "a/b", "value": "v", "effect": "NoSchedule"}
+SELECTOR = {"matchLabels": {"app": "shop"}}
+UNDO = "kubectl taint node n1 a/b=v:NoSchedule"
+
+
+def node(field: str, original: str, undo: str) -> dict[str, Any]:
+    return {"kind": "Node", "name": "n1", "field": field, "original": original, "undo": undo}
+
+
+TAINTED = node("spec.taints", '{"effect":"NoSchedule","key":"a/b","value":"v"}', UNDO)
+CORDONED = node("spec.unschedulable", "true", "kubectl cordon n1")
+
+
+async def advised(cluster: Harvester, *entries: Object) -> ReconcileContext:
+    return cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading", "advised": [*entries]}))
+
+
+@pytest.mark.rule("blockers: a change that a remedy advised is named at the end while it is not given back")
+@pytest.mark.parametrize(
+    ("spec", "entry", "is_changed"),
+    [
+        pytest.param({"taints": [TAINT]}, TAINTED, False, id="taint given back"),
+        pytest.param({"taints": [{**TAINT, "value": "w"}]}, TAINTED, True, id="another taint"),
+        pytest.param({}, TAINTED, True, id="taint removed"),
+        pytest.param({"unschedulable": True}, CORDONED, False, id="cordoned again"),
+        pytest.param({}, CORDONED, True, id="uncordoned"),
+        pytest.param({}, {**CORDONED, "name": "left"}, False, id="node has left"),
+        pytest.param({}, {**CORDONED, "kind": "OfALaterRelease"}, False, id="kind of a later version"),
+    ],
+)
+async def test_change_of_a_node_is_named(
+    cluster: Harvester, spec: dict[str, Any], entry: dict[str, Any], *, is_changed: bool
+) -> None:
+    await cluster.put(NODES, {"metadata": {"name": "n1"}, "spec": spec})
+    ctx = await advised(cluster, entry)
+    found = await advice.still_changed(ctx)
+    assert [one.command for one in found] == [entry["undo"]] * is_changed
+    assert cluster.recorder.recorded == [("StillChanged", str(one)) for one in found]
+    text = f"Node n1 is still changed, as a remedy advised: give back its {entry['field']}"
+    assert [one.text for one in found] == [text] * is_changed
+
+
+@pytest.mark.rule("blockers: a change that a remedy advised is named at the end while it is not given back")
+async def test_budget_is_named_until_it_is_as_it_was(cluster: Harvester) -> None:
+    budget = {"metadata": {"name": "shop", "namespace": "default"}, "spec": {"selector": SELECTOR, "minAvailable": 3}}
+    found = {**budget, "status": {"currentHealthy": 3, "desiredHealthy": 3}}
+    await cluster.put(POD_DISRUPTION_BUDGETS, budget)
+    (entry, other) = with_advised(None, [blocker(found)])
+    assert (entry["field"], entry["original"], other["original"]) == ("spec.minAvailable", "3", "null")
+    ctx = await advised(cluster, entry, other)
+    assert await advice.still_changed(ctx) == []
+    patch = {"spec": {"minAvailable": None, "maxUnavailable": 1}}
+    await cluster.client.patch(POD_DISRUPTION_BUDGETS, "shop", MergePatch(patch), namespace="default")
+    assert {one.command for one in await advice.still_changed(ctx)} == {entry["undo"]}
+    patch = {"spec": {"minAvailable": 3, "maxUnavailable": None}}
+    await cluster.client.patch(POD_DISRUPTION_BUDGETS, "shop", MergePatch(patch), namespace="default")
+    assert await advice.still_changed(ctx) == []
+    await cluster.client.delete(POD_DISRUPTION_BUDGETS, "shop", namespace="default")
+    assert await advice.still_changed(ctx) != []
+
+
+def blocker(budget: Object) -> Blocker:
+    return Blocker(
+        reason=BlockerReason.DRAIN_FAILING,
+        kind="PodDisruptionBudget",
+        namespace="default",
+        name="shop",
+        message="m",
+        remedies=ways_out(budget, is_stale=False),
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def test_first_original_of_a_field_stays() -> None:
+    budget: dict[str, Any] = {
+        "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {"minAvailable": 3},
+        "status": {"currentHealthy": 3, "desiredHealthy": 3},
+    }
+    first = with_advised(None, [blocker(budget)])
+    changed = {**budget, "spec": {"maxUnavailable": 1}}
+    assert with_advised(first, [blocker(changed)]) == first
+    many = [{**TAINTED, "name": str(number)} for number in range(20)]
+    assert with_advised(many, [blocker(budget)]) == many

@@ -1,0 +1,63 @@
+"""Changes that remedies advise, in `status.advised`: what a user may have changed, and how it is given back.
+
+pipeline/blocker_report.py records them with their blocker; pipeline/ending/advice.py names those that are left.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from upgrade_manager.api.model import ApiModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.api.remedy import Change
+
+#: Entries in the status; later ones are not recorded.
+MAX_ADVISED = 20
+
+
+class AdvisedStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "field", "original", "undo"]}):
+    """A change that a remedy has advised."""
+
+    kind: str = Field(default="", description="Kind of the object.")
+    namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
+    name: str = Field(default="", description="Name of the object.")
+    field: str = Field(default="", description="Field that the command changes.")
+    original: str = Field(default="", description="Value of the field before, as JSON.")
+    undo: str = Field(default="", description="The command that gives the change back.")
+
+
+def with_advised(recorded: object, blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
+    """Return the record with the changes that these blockers advise; the first original of a field stays."""
+    entries = [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
+    known = {_identity(entry) for entry in entries}
+    for remedy in (one for blocker in blockers for one in blocker.remedies):
+        for change in remedy.changes:
+            entry = _entry(change, remedy.undo)
+            if _identity(entry) not in known and len(entries) < MAX_ADVISED:
+                known.add(_identity(entry))
+                entries.append(entry)
+    return entries
+
+
+def _entry(change: Change, undo: str) -> dict[str, Any]:
+    place = {"namespace": change.namespace} if change.namespace else {}
+    original = json.dumps(change.original, separators=(",", ":"), sort_keys=True)
+    return {
+        "kind": change.kind,
+        **place,
+        "name": change.name,
+        "field": change.field,
+        "original": original,
+        "undo": undo,
+    }
+
+
+def _identity(entry: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(entry.get(key) or "") for key in ("kind", "namespace", "name", "field"))

@@ -24,6 +24,8 @@ _VOLATILE = {
     "lastHeartbeatTime", "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration",
     "last-apply-time", "since", "startTime", "completionTime", "lastProbeTime",
     "rke.cattle.io/plan-probes-passed", "success-count",
+    # A crash prolongs waits, so that others become blockers.
+    "pastBlockers",
 }  # fmt: skip
 #: Duration of an upgrade, in the message of a succeeded plan.
 _DURATION = re.compile(r"(?<=^Upgraded from v1\.7\.1 to v1\.8\.0) in [\dhmins ]+(?= \()")

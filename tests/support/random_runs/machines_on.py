@@ -25,7 +25,7 @@ _MACHINE = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 
 
 class MachinesOn:
-    """Reads the conditions of plans that have ended, because a user may delete such a plan."""
+    """Reads conditions and next steps of plans that have ended, because a user may delete such a plan."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -36,6 +36,7 @@ class MachinesOn:
         status = objects.status(entry.stored.object) if collection == _PLANS else {}
         if status.get("currentPhase") in TERMINAL:
             self._texts.update(one["message"] for one in status.get("conditions") or ())
+            self._texts.update(one["text"] for one in status.get("nextSteps") or ())
 
     async def missing(self, *, drained_by_hand: str = "") -> list[str]:
         """Return one sentence for each VM that is off and that nothing names.

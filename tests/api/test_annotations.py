@@ -180,3 +180,20 @@ def test_reading_never_fails(value: str) -> None:
     assert isinstance(annotations.min_certs_days, int | BadAnnotation)
     assert isinstance(annotations.toolkit_image, ImageName | BadAnnotation)
     assert isinstance(annotations.toolkit_repository, str | BadAnnotation)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "invalid"),
+    [
+        pytest.param({}, [], id="none"),
+        pytest.param({keys.ANNOTATION_MIN_CERTS_DAYS: "30", keys.ANNOTATION_SKIP_DISK_CHECK: "true"}, [], id="valid"),
+        pytest.param({keys.ANNOTATION_MIN_CERTS_DAYS: "0"}, [keys.ANNOTATION_MIN_CERTS_DAYS], id="days"),
+        pytest.param(
+            {keys.ANNOTATION_MIN_CERTS_DAYS: "x", keys.ANNOTATION_SKIP_DISK_CHECK: "yes"},
+            [keys.ANNOTATION_SKIP_DISK_CHECK, keys.ANNOTATION_MIN_CERTS_DAYS],
+            id="both",
+        ),
+    ],
+)
+def test_invalid_values_fail_the_plan(annotations: dict[str, str], invalid: list[str]) -> None:
+    assert [one.key for one in PlanAnnotations(annotations).invalid] == invalid

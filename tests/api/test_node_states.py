@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.node_states import NodeState, merge, started_nodes, state_of
+from upgrade_manager.api.node_states import NodeState, late_pause, merge, started_nodes, state_of
 
 GROUPS = [
     {"ImagePreloading"},
@@ -81,3 +81,9 @@ def test_highest_group_wins_in_any_order(observed: list[NodeState]) -> None:
 )
 def test_nodes_whose_upgrade_has_started(entries: object, started: list[str]) -> None:
     assert [*started_nodes({"nodeUpgradeStatuses": entries})] == started
+
+
+def test_pause_of_a_node_under_way_is_too_late() -> None:
+    assert late_pause("n1", NodeState.PRE_DRAINING) == (
+        "Node n1 is in pauseNodes and is not paused: its upgrade has started (PreDraining)"
+    )

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.timestamps import format_duration, format_time, parse_time, seconds_between
+from upgrade_manager.api.timestamps import (
+    clock_of,
+    format_clock,
+    format_duration,
+    format_time,
+    parse_time,
+    seconds_between,
+)
 
 NINE = datetime(2025, 11, 21, 9, tzinfo=UTC)
 
@@ -68,3 +75,16 @@ def test_durations_are_never_negative() -> None:
 )
 def test_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [("2025-11-21T09:00:59Z", "09:00 UTC"), ("2025-11-21T14:30:00+05:30", "09:00 UTC"), ("soon", "soon"), ("", "")],
+    ids=["utc", "elsewhere", "no time", "empty"],
+)
+def test_time_of_day_for_messages(text: str, clock: str) -> None:
+    assert clock_of(text) == clock
+
+
+def test_time_of_day_is_in_utc() -> None:
+    assert format_clock(NINE.astimezone(timezone(timedelta(hours=5)))) == "09:00 UTC"

@@ -183,4 +183,4 @@ def test_import_without_its_controller_names_the_deployment(view: FakeView) -> N
     (found,) = blockers(view, wait(view))
     assert "(Deployment ns/cdi-deployment is scaled to 0 replicas; 12 %)" in found.message
     scale = "kubectl -n ns scale deploy/cdi-deployment --replicas"
-    assert found.remedy == f"(1) Start it: {scale}=1 (2) Undo it after the upgrade: {scale}=0"
+    assert found.remedy == f"Start it: {scale}=1"

@@ -70,7 +70,7 @@ MOVES = f"(1) Show its progress: kubectl describe vmim -n ns m (2) {CANCEL} (3) 
 FORCE = "If its system does not shut down, force it: virtctl stop db01 -n ns --force --grace-period=0"
 BARE_REMEDY = (
     "(1) Save the instance: kubectl get vmi -n ns db01 -o yaml > vmi-ns-db01.yaml (2) Delete it: kubectl delete vmi "
-    "-n ns db01 (3) Undo it after the upgrade: kubectl create -f vmi-ns-db01.yaml (4) If the migration does not begin, "
+    "-n ns db01 (3) If the migration does not begin, "
     f"restart KubeVirt's controller: {RESTART}"
 )
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
@@ -144,7 +144,7 @@ def test_controller_that_does_not_run_is_named(view: FakeView) -> None:
         "(it has no migration; Deployment harvester-system/virt-controller is scaled to 0 replicas)"
     )
     scale = "kubectl -n harvester-system scale deploy/virt-controller --replicas"
-    assert blocker.remedy == f"(1) Start it: {scale}=1 (2) Undo it after the upgrade: {scale}=0"
+    assert blocker.remedy == f"Start it: {scale}=1"
     view.found["VirtualMachineInstance"] = [fixed()]
     assert [one.remedy for one in blockers(view)] == [STOP]
 

@@ -39,7 +39,6 @@ STATUS = (
 SCALE = Remedy(
     "Start it",
     command="kubectl -n cattle-system scale deploy/rancher --replicas=1",
-    undo="kubectl -n cattle-system scale deploy/rancher --replicas=0",
 )
 DRAINED = f"Secret fleet-local/m-machine-plan: {AWAITS_DRAIN.format('node n1')}"
 SILENT = "and reports no reason"

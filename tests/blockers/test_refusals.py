@@ -16,7 +16,6 @@ from hack.simulation import Simulation
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, started
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.refusals import OVERDUE, Refusals
-from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, WrittenObject
 
@@ -90,12 +89,20 @@ async def test_webhook_that_refuses_is_named() -> None:
         simulation.middleware.add(rule)
         plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
         (blocker,) = objects.status(plan)["blockers"]
-        assert blocker["remedy"] == (
-            '(1) Start the service of webhook "deny.example.com", or let it allow the write '
-            f"(2) Or find the configuration that lists it: {WEBHOOKS} "
-            "(3) Save that one, and delete it until the upgrade has ended: "
-            "kubectl get KIND NAME -o yaml > webhooks.yaml && kubectl delete -f webhooks.yaml "
-            "(4) Create it again afterwards: kubectl create -f webhooks.yaml"
+        assert (
+            blocker["message"]
+            == "Webhook deny.example.com blocks a write of Plan cattle-system/upgrade-image-preload (refused)"
+        )
+        start, save, delete = blocker["remedies"]
+        assert start == {"text": 'Start the service of webhook "deny.example.com", or let it allow the write'}
+        listing = (
+            "kubectl get $(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o go-template="
+        )
+        assert save["command"].startswith(listing)
+        assert save["command"].endswith(") -o yaml > webhooks.yaml")
+        assert (delete["command"], delete["undo"]) == (
+            "kubectl delete -f webhooks.yaml",
+            "kubectl create -f webhooks.yaml",
         )
 
 

@@ -26,7 +26,7 @@ STATUS = (
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"
 _SCALE = "kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas"
-SCALE = f"(1) Start it: {_SCALE}=1 (2) Undo it after the upgrade: {_SCALE}=0"
+SCALE = f"Start it: {_SCALE}=1"
 AGAIN = f"Restart it: {RESTART}"
 HANGS = f"(1) Show its log: {LOGS} (2) If its last line is older than a minute, it hangs: {RESTART}"
 REFUSED = "the API server refuses its Jobs"

@@ -66,7 +66,6 @@ CHANGED: dict[str, tuple[Resource, str, str]] = {
     "taint": (NODES, "", remedy_samples.NODE),
     "budget": (POD_DISRUPTION_BUDGETS, "default", "shop"),
     "ill-budget": (POD_DISRUPTION_BUDGETS, "default", "ill"),
-    "scaled-down": (DEPLOYMENTS, "default", "stopped"),
     "webhook": (VALIDATING_WEBHOOK_CONFIGURATIONS, "", "a-policy"),
 }
 

@@ -14,7 +14,7 @@ row = pytest.param
 STOP, START = "virtctl stop db -n ns", "virtctl start db -n ns"
 MIGRATE = Remedy("Migrate it", command="virtctl migrate db -n ns")
 SAVE = Remedy("Save the instance", command="kubectl get vmi -n ns db -o yaml > vmi-ns-db.yaml")
-DELETE = Remedy("Delete it", command="kubectl delete vmi -n ns db", undo="kubectl create -f vmi-ns-db.yaml")
+DELETE = Remedy("Delete it", command="kubectl delete vmi -n ns db")
 METADATA: dict[str, Any] = {"name": "db", "namespace": "ns", "ownerReferences": [{"kind": "VirtualMachine"}]}
 IMMOVABLE = {"type": "LiveMigratable", "status": "False"}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.kubectl import Cluster, manifest
+from tests.support.programs.polling import eventually
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
@@ -93,6 +94,11 @@ async def test_immutable_field_cannot_change(
 
 @pytest.mark.rule("api: the spec has seven fields")
 async def test_unknown_field_is_refused_or_a_warning(cluster: Cluster) -> None:
+    async def is_published() -> bool:
+        return (await cluster.kubectl("explain", "up.spec")).code == 0
+
+    # kubectl validates by itself until the API server publishes the kind's schema.
+    await eventually(is_published, seconds=30)
     plan = manifest(version="v1", pauseNode=["a"])
     message = await cluster.fail("apply", "-f", "-", stdin=plan)
     assert "(BadRequest)" in message

@@ -108,7 +108,7 @@ async def test_node_in_maintenance_is_named_until_it_is_not() -> None:
             plan = await stage.until_plan(lambda plan: objects.is_condition_true(plan, "Stalled"))
             (blocker,) = objects.status(plan)["blockers"]
             assert (blocker["kind"], blocker["name"], blocker["reason"]) == ("Node", "node-1", REASON)
-            assert blocker["remedy"] == "kubectl label node node-1 example.com/maintenance-"
+            assert blocker["remedy"] == "Remove the label: kubectl label node node-1 example.com/maintenance-"
             assert condition(plan, "Stalled")[:2] == ("True", REASON)
             assert condition(plan, "Stalled")[2].startswith("Node node-1: it is in maintenance (fans)")
             assert blocked() == 1

@@ -75,12 +75,12 @@ def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> Remedy:
         text = f"Remove the cause of taint {taint.key} of {_named(nodes)}"
         return Remedy(text, command=f"kubectl describe node {names}")
     where = "--all" if everywhere and len(nodes) > _MAX_NODES else names
-    command = f"kubectl taint node {where} {taint.key}"
     value = f"={taint.value}" if taint.value else ""
     return Remedy(
         f"Remove the taint of {_named(nodes)}",
-        command=f"{command}:{taint.effect}-",
-        undo=f"{command}{value}:{taint.effect}",
+        command=f"kubectl taint node {where} {taint.key}:{taint.effect}-",
+        # Other nodes have never had it.
+        undo=f"kubectl taint node {names} {taint.key}{value}:{taint.effect}",
         changes=tuple(Change(kind="Node", name=node, field="spec.taints", original=_raw(taint)) for node in nodes),
     )
 

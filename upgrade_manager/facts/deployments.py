@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from upgrade_manager.api.remedy import Change, Remedy
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 
@@ -58,9 +58,8 @@ def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment:
     if problem is DeploymentProblem.ABSENT:
         return (Remedy("Install it again", command=f"kubectl -n {namespace} get deploy"),)
     if problem is DeploymentProblem.SCALED_DOWN:
-        scale = f"kubectl -n {namespace} scale deploy/{name} --replicas"
-        change = Change(kind="Deployment", namespace=namespace, name=name, field="spec.replicas", original=0)
-        return (Remedy("Start it", command=f"{scale}=1", undo=f"{scale}=0", changes=(change,)),)
+        # Nothing is to be given back: the cluster needs this controller after the upgrade, too.
+        return (Remedy("Start it", command=f"kubectl -n {namespace} scale deploy/{name} --replicas=1"),)
     labels = objects.strings(deployment, "spec", "selector", "matchLabels")
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     watch = Remedy("Watch it", command=f"kubectl -n {namespace} rollout status deploy/{name} --timeout=30s")

@@ -117,7 +117,8 @@ def way_to_stop(instance: Object, *, after: str = "") -> tuple[Remedy, ...]:
     file = f"vmi-{objects.namespace(instance)}-{objects.name(instance)}.yaml"
     save = Remedy("Save the instance", command=f"kubectl get vmi {named} -o yaml > {file}")
     text = f"{after}, delete it" if after else "Delete it"
-    return save, Remedy(text, command=f"kubectl delete vmi {named}", undo=f"kubectl create -f {file}")
+    # KubeVirt refuses to create an instance with the labels of one that runs: the file is a template.
+    return save, Remedy(text, command=f"kubectl delete vmi {named}")
 
 
 def staying(instance: Object) -> VMObstacle | None:

@@ -57,7 +57,10 @@ async def test_change_of_a_node_is_named(
     found = await advice.still_changed(ctx)
     assert [one.command for one in found] == [entry["undo"]] * is_changed
     assert cluster.recorder.recorded == [("StillChanged", str(one)) for one in found]
-    text = f"Node n1 is still changed, as a remedy advised: give back its {entry['field']}"
+    text = (
+        f"Node n1: {entry['field']} is not as it was when a remedy advised to change it. If you changed it for the "
+        "upgrade, give it back"
+    )
     assert [one.text for one in found] == [text] * is_changed
 
 

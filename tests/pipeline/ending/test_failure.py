@@ -127,6 +127,14 @@ async def test_command_creates_the_same_plan_again(cluster: Harvester, name: str
     assert plan["spec"] == objects.spec(raw)
 
 
+async def test_long_spec_has_a_command_that_shows_it(cluster: Harvester) -> None:
+    spec = {"version": "v1.8.0", "nodeUpgradeOption": {"pauseNodes": [f"node-{number:04}" for number in range(200)]}}
+    ctx = cluster.context(await cluster.plan(spec=spec))
+    await failure.record(ctx, CAUSE)
+    command = "kubectl get upgradeplans.management.harvesterhci.io up -o yaml"
+    assert ctx.status["nextSteps"][-1]["command"] == command
+
+
 def test_long_command_is_left_out_and_steps_are_bounded() -> None:
     step = Remedy("x", command="y" * (MAX_COMMAND + 1))
     assert step_entries([step] * (MAX_STEPS + 1)) == [{"text": "x"}] * MAX_STEPS

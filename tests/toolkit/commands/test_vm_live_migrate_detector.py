@@ -146,7 +146,7 @@ async def test_vm_that_does_not_stop_is_named(tmp_path: Path) -> None:
             await detect(world, upgrade=True, shutdown=True)
         assert str(error.value) == (
             "stop-vms: 1 of 1 VMs on node node-0 did not stop in time: default/fixed (it is stopping. "
-            "If its system does not shut down: virtctl stop fixed -n default --force --grace-period=0)"
+            "If its system does not shut down, force it: virtctl stop fixed -n default --force --grace-period=0)"
         )
         assert await messages(world, "VMShutdownFailed") == [f"Shutdown failed on node node-0: {error.value}"]
         assert await recorded(world) == {"node-0": "default/fixed"}
@@ -160,7 +160,8 @@ async def test_instance_without_a_vm_is_named(tmp_path: Path) -> None:
             await detect(world, shutdown=True)
         assert str(error.value) == (
             "stop-vms: 1 of 1 VMs on node node-0 did not stop in time: default/fixed (it has no VirtualMachine. "
-            "Delete it: kubectl delete vmi -n default fixed)"
+            "(1) Save the instance: kubectl get vmi -n default fixed -o yaml > vmi-default-fixed.yaml "
+            "(2) Delete it: kubectl delete vmi -n default fixed)"
         )
 
 

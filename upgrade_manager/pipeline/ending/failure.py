@@ -14,10 +14,12 @@ from upgrade_manager.api.annotations import USER_ANNOTATIONS
 from upgrade_manager.api.display import failed_phase
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
+from upgrade_manager.api.next_steps import MAX_COMMAND
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.ending import advice, held_nodes, passing_on, settlement
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
         *(held_nodes.steps(frozen) if frozen else ()),
         *await passing_on.owed(ctx),
         *unrecorded,
-        *await advice.still_changed(ctx),
+        *await advice.still_changed(ctx, when=", once an upgrade has succeeded"),
     ]
     todo = _todo(ctx, failed, frozen)
     steps = [Remedy(todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
@@ -108,8 +110,12 @@ def _new_plan(ctx: ReconcileContext) -> Remedy:
     plan = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": ctx.plan.raw_spec}
     # The echo of some shells interprets backslashes.
     manifest = shlex.quote(json.dumps(plan, separators=(",", ":")))
-    text = "Once the cause is corrected, create a new UpgradePlan. This command creates one with the same spec"
-    return Remedy(text, command=f"printf %s {manifest} | kubectl create -f -")
+    text = "Once the cause is corrected, create a new UpgradePlan"
+    command = f"printf %s {manifest} | kubectl create -f -"
+    if len(command) > MAX_COMMAND:
+        show = f"kubectl get {UPGRADE_PLANS.name} {ctx.owner.name} -o yaml"
+        return Remedy(f"{text}. This command shows the spec of this one", command=show)
+    return Remedy(f"{text}. This command creates one with the same spec", command=command)
 
 
 def _following(name: str) -> str:

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -208,13 +207,22 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _signal(process, number):
             break
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE):
-                await process.wait()
-                while _signal(process, _PROBE):  # noqa: ASYNC110  # nothing reports the end of a child of another process
-                    await asyncio.sleep(_POLL)
-                return
+        if await _ends(process):
+            return
     await process.wait()
+
+
+async def _ends(process: asyncio.subprocess.Process) -> bool:
+    """Return True if the program and its children end within the grace.
+
+    Until Python 3.11.3 the time-out of a task that is being cancelled is a cancellation; nothing reports the end of a
+    child of another process.
+    """
+    for _ in range(round(_GRACE / _POLL)):
+        if process.returncode is not None and not _signal(process, _PROBE):
+            return True
+        await asyncio.sleep(_POLL)
+    return False
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> bool:

@@ -6,6 +6,7 @@ apply after the download.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, is_managed
@@ -47,20 +48,48 @@ async def find_version(cluster: ClusterReader, name: str) -> Object | None:
     return next((one for one in found if objects.name(one) == name), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The state of the cluster before an upgrade."""
+
+    cluster: ClusterReader
+    #: The managed nodes.
+    nodes: Sequence[Object]
+    unfinished: UnfinishedUpgrade | None
+    #: The release that the upgrade starts from.
+    current: str
+
+    @classmethod
+    async def read(cls, cluster: ClusterReader, *, running: str) -> Before:
+        """Read the nodes, and the upgrade that an earlier plan has begun. Raises KubeError and NotInstalled."""
+        clusters, nodes = await read_all(cluster, CLUSTERS, NODES)
+        managed = [node for node in nodes if is_managed(objects.mapping(node, "metadata", "labels"))]
+        unfinished = UnfinishedUpgrade.of(next(iter(clusters), None))
+        current = version_before(unfinished, managed, running=running)
+        return cls(cluster=cluster, nodes=managed, unfinished=unfinished, current=current)
+
+    def begun(self, target: str) -> Refusal | None:
+        """Return why another release has to be finished before the Version of that name."""
+        return begun_refusal(self.unfinished, self.nodes, target=target, is_name=True)
+
+    async def path(self, target: str, *, minimum: str) -> Refusal | None:
+        """Return why the upgrade is not allowed without spec.force. Raises KubeError and NotInstalled."""
+        upgraded = self.nodes if self.current == target and all_run(self.nodes, target) else ()
+        if upgraded and any(map(machine_plan.is_pending, await self.cluster.list(MACHINE_PLANS))):
+            upgraded = ()
+        return path_refusal(current=self.current, target=target, minimum=minimum, upgraded=upgraded)
+
+
 async def _find(subject: Subject) -> list[Finding]:
     running = await running_version(subject.cluster)
     if not running:
         return [Finding(message=versions.not_running())]
-    clusters, nodes = await read_all(subject.cluster, CLUSTERS, NODES)
-    managed = [node for node in nodes if is_managed(objects.mapping(node, "metadata", "labels"))]
-    unfinished = UnfinishedUpgrade.of(next(iter(clusters), None))
-    current = version_before(unfinished, managed, running=running)
-    refusal = begun_refusal(unfinished, managed, target=subject.spec.version, is_name=True)
-    refusal = refusal or await _path(subject, managed, current=current)
+    before = await Before.read(subject.cluster, running=running)
+    refusal = before.begun(subject.spec.version) or await _path(subject, before)
     return [Finding(message=str(refusal))] if refusal else []
 
 
-async def _path(subject: Subject, nodes: Sequence[Object], *, current: str) -> Refusal | None:
+async def _path(subject: Subject, before: Before) -> Refusal | None:
     """Return why the Version cannot be reached; the check `version` reports one that does not exist."""
     target = subject.spec.version
     if subject.spec.image or subject.spec.force:
@@ -69,17 +98,7 @@ async def _path(subject: Subject, nodes: Sequence[Object], *, current: str) -> R
     if version is None:
         return None
     minimum = objects.text(version, "spec", "minUpgradableVersion")
-    return await path_problem(subject.cluster, nodes, current=current, target=target, minimum=minimum)
-
-
-async def path_problem(
-    cluster: ClusterReader, nodes: Sequence[Object], *, current: str, target: str, minimum: str
-) -> Refusal | None:
-    """Return why the upgrade is not allowed without spec.force. Raises KubeError and NotInstalled."""
-    upgraded = nodes if current == target and all_run(nodes, target) else ()
-    if upgraded and any(map(machine_plan.is_pending, await cluster.list(MACHINE_PLANS))):
-        upgraded = ()
-    return path_refusal(current=current, target=target, minimum=minimum, upgraded=upgraded)
+    return await before.path(target, minimum=minimum)
 
 
 CHECK = Check(name="release", field="spec.version", find=_find)

@@ -10,18 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import is_managed
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.release.migrations import pairs
-from upgrade_manager.release.unfinished import UnfinishedUpgrade, version_before
-from upgrade_manager.release.upgrade_path import begun_refusal
 from upgrade_manager.release.version import InvalidVersion, Version
 from webhook.cluster import LiveReader
-from webhook.listings import CLUSTERS, MACHINE_PLANS, NODES, read_all
+from webhook.listings import MACHINE_PLANS
 from webhook.preflight.iso import iso_finding
-from webhook.preflight.release import ALL_VERSIONS, path_problem, running_version
+from webhook.preflight.release import ALL_VERSIONS, Before, running_version
 from webhook.sharing import SnapshotReader
 
 if TYPE_CHECKING:
@@ -75,35 +72,19 @@ class _WithoutSecrets:
         return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Here:
-    """The state of the cluster before an upgrade."""
-
-    cluster: ClusterReader
-    nodes: Sequence[Object]
-    unfinished: UnfinishedUpgrade | None
-    current: str
-
-
 async def read_releases(client: Client, iso: IsoServer, *, skip_iso: bool) -> Releases:
     """Read the Versions, and ask the servers of their ISOs. Raises KubeError and NotInstalled."""
     cluster = _WithoutSecrets(SnapshotReader(LiveReader(client)))
     running = await running_version(cluster)
-    clusters, nodes, found = await read_all(cluster, CLUSTERS, NODES, ALL_VERSIONS)
-    managed = [node for node in nodes if is_managed(objects.mapping(node, "metadata", "labels"))]
-    unfinished = UnfinishedUpgrade.of(next(iter(clusters), None))
-    current = version_before(unfinished, managed, running=running)
-    here = _Here(cluster=cluster, nodes=managed, unfinished=unfinished, current=current)
+    before, found = await Before.read(cluster, running=running), await cluster.list(ALL_VERSIONS)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_release(here, one, iso, skip_iso=skip_iso)) for one in sorted(found, key=_order)]
+        tasks = [group.create_task(_release(before, one, iso, skip_iso=skip_iso)) for one in sorted(found, key=_order)]
     return Releases(running=running, releases=[task.result() for task in tasks])
 
 
-async def _release(here: _Here, version: Object, iso: IsoServer, *, skip_iso: bool) -> Release:
+async def _release(before: Before, version: Object, iso: IsoServer, *, skip_iso: bool) -> Release:
     name, minimum = objects.name(version), objects.text(version, "spec", "minUpgradableVersion")
-    refusal = begun_refusal(here.unfinished, here.nodes, target=name, is_name=True) or await path_problem(
-        here.cluster, here.nodes, current=here.current, target=name, minimum=minimum
-    )
+    refusal = before.begun(name) or await before.path(name, minimum=minimum)
     url = objects.text(version, "spec", "isoURL")
     found = await iso_finding(iso, url) if url and not skip_iso else None
     no_url = () if url else (versions.without_url(name),)
@@ -113,7 +94,7 @@ async def _release(here: _Here, version: Object, iso: IsoServer, *, skip_iso: bo
     return Release(
         name=name,
         minimum=minimum,
-        is_known=not pairs.refusal(here.current, name),
+        is_known=not pairs.refusal(before.current, name),
         is_reachable=False if no_url else None if skip_iso else not unreachable,
         needs=(*((refusal.cause,) if refusal else ()), *no_url, *unreachable),
         remarks=(*small, *unchecked),

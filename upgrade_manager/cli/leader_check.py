@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE, MANAGER
-from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.cli.api_server_check import StartError
 from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.kube.resources import LEASES
-from upgrade_manager.runtime.lease import is_led, pod_of, renewed_at
+from upgrade_manager.runtime.lease import is_led, pod_of, renewal_age
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -38,7 +37,7 @@ async def refuse_beside_leader(client: Client, *, clock: Clock) -> None:
     except Terminal as error:
         _log.warning("it is unknown whether another manager leads", error=str(error))
         return
-    now, renewed = clock.now(), renewed_at(lease)
-    if renewed is not None and is_led(lease, at=now):
-        ago = format_duration(seconds_between(renewed, now))
-        raise StartError(f"{pod_of(lease)} leads: it renewed lease {HARVESTER_SYSTEM}/{LEASE} {ago} ago. {_REMEDY}")
+    now = clock.now()
+    if is_led(lease, at=now):
+        renewed = f"it renewed lease {HARVESTER_SYSTEM}/{LEASE}{renewal_age(lease, now=now)}"
+        raise StartError(f"{pod_of(lease)} leads: {renewed}. {_REMEDY}")

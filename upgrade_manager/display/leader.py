@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGER
-from upgrade_manager.api.timestamps import format_duration, seconds_between
-from upgrade_manager.runtime.lease import is_led, pod_of, renewed_at
+from upgrade_manager.runtime.lease import is_led, last_renewal, pod_of, renewed_at
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -76,7 +75,8 @@ def leader_row(reading: LeaseReading, *, is_needed: bool, now: datetime) -> Lead
     if state is LeaderState.UNKNOWN and reading.error:
         return replace(row, message=f"It is unknown whether a manager leads: {reading.error}.")
     if state is LeaderState.NONE:
-        return replace(row, message=_alarm(row, now), commands=COMMANDS)
+        last = last_renewal(reading.lease, now=now)
+        return replace(row, message=f"No manager leads, so the upgrade stands still: {last}.", commands=COMMANDS)
     return row
 
 
@@ -84,9 +84,3 @@ def _state(reading: LeaseReading) -> LeaderState:
     if not reading.lease or reading.at is None:
         return LeaderState.UNKNOWN
     return LeaderState.LEADING if is_led(reading.lease, at=reading.at) else LeaderState.NONE
-
-
-def _alarm(row: LeaderRow, now: datetime) -> str:
-    verb = f"{row.holder} last renewed its lease" if row.holder else "the last leader released its lease"
-    since = f" {format_duration(seconds_between(row.renewed, now))} ago" if row.renewed else ""
-    return f"No manager leads, so the upgrade stands still: {verb}{since}."

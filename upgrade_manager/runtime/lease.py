@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.text import bounded_line
-from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
 from upgrade_manager.kube.resources import LEASES
 
 if TYPE_CHECKING:
@@ -61,6 +61,19 @@ def pod_of(lease: Object) -> str:
 def renewed_at(lease: Object) -> datetime | None:
     """Return the time of the last renewal or release; None if it is invalid."""
     return parse_time(record_of(lease).get("renewTime"))
+
+
+def last_renewal(lease: Object, *, now: datetime) -> str:
+    """Return who renewed the lease last, or that it was released, and how long ago, as a sentence without full stop."""
+    holder = pod_of(lease)
+    done = f"{holder} last renewed its lease" if holder else "the last leader released its lease"
+    return done + renewal_age(lease, now=now)
+
+
+def renewal_age(lease: Object, *, now: datetime) -> str:
+    """Return how long ago the last renewal was, to follow a verb; empty if its time is invalid."""
+    renewed = renewed_at(lease)
+    return f" {format_duration(seconds_between(renewed, now))} ago" if renewed else ""
 
 
 def is_led(lease: Object, *, at: datetime) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE, MANAGER
-from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.cli.installation.cluster import arguments
 from upgrade_manager.cli.installation.row import Row, failed, passed, skipped
 from upgrade_manager.kube.resources import LEASES
-from upgrade_manager.runtime.lease import is_led, pod_of, renewed_at
+from upgrade_manager.runtime.lease import is_led, last_renewal, pod_of, renewal_age
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.installation.cluster import Cluster
@@ -26,10 +25,7 @@ async def check_leader(cluster: Cluster) -> Row:
     lease = await cluster.client.find(LEASES, LEASE, namespace=HARVESTER_SYSTEM)
     if lease is None:
         return failed(_CHECK, f"Lease {HARVESTER_SYSTEM}/{LEASE} does not exist: no replica has led.", _LOGS)
-    now, renewed = cluster.now(), renewed_at(lease)
-    ago = f" {format_duration(seconds_between(renewed, now))} ago" if renewed else ""
+    now = cluster.now()
     if is_led(lease, at=now):
-        return passed(_CHECK, f"{pod_of(lease)} has renewed its lease{ago}.")
-    holder = pod_of(lease)
-    last = f"{holder} last renewed its lease{ago}" if holder else f"the last leader released its lease{ago}"
-    return failed(_CHECK, f"No replica leads: {last}.", _LOGS)
+        return passed(_CHECK, f"{pod_of(lease)} has renewed its lease{renewal_age(lease, now=now)}.")
+    return failed(_CHECK, f"No replica leads: {last_renewal(lease, now=now)}.", _LOGS)

@@ -5,13 +5,13 @@ report.py shows them in the timeline; pipeline/status.py records them in the pla
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.cleared import cleared_by
 from upgrade_manager.display.timeline import Bars, Span, SpanKind
-from upgrade_manager.display.view import printable
+from upgrade_manager.display.view import blocker_row
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.display.model import BlockerRow, EventRow, View
     from upgrade_manager.kube.objects import Object
-
-#: The message of pipeline/events.py at the end of a blocker.
-_CLEARED = re.compile(r"(?P<object>.+): (?P<reason>\w+) is cleared$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,31 +73,28 @@ def _past(plan: Object, view: View) -> Iterator[HoldUp]:
         begun, ended = (parse_time(objects.value(entry, key)) for key in ("since", "until"))
         if begun is None or ended is None:
             continue
-        texts = {
-            key: printable(objects.text(entry, key))
-            for key in ("reason", "kind", "namespace", "name", "node", "message")
-        }
-        yield _holdup(texts, view, _bars(texts["reason"], begun, ended))
+        row = blocker_row(entry)
+        yield _holdup(row, view, _bars(row.reason, begun, ended))
 
 
 def _lasting(view: View) -> Iterator[HoldUp]:
     for row in view.blockers:
         if row.since is not None:
             bars = _bars(row.reason, row.since, view.ended or view.now, is_open=view.ended is None)
-            yield _holdup(_texts(row), view, bars)
+            yield _holdup(row, view, bars)
 
 
 def _reported(view: View, recorded: Collection[str]) -> Iterator[HoldUp]:
     """Yield the blockers that only events have: an earlier version of the manager recorded none that was over."""
     for event in view.events:
-        found = _CLEARED.match(event.message) if event.reason == "BlockerCleared" else None
-        if found is None or found["reason"] in recorded:
+        found = cleared_by(event)
+        if found is None or found.reason in recorded:
             continue
-        warned = next((one for one in view.events if _is_about(one, found["reason"], found["object"])), None)
+        warned = next((one for one in view.events if _is_about(one, found.reason, found.object)), None)
         if warned is not None and warned.first is not None and event.time is not None:
             yield HoldUp(
                 reason=warned.reason,
-                object=found["object"],
+                object=found.object,
                 held=_phase_at(view, warned.first),
                 message=warned.message,
                 bars=_bars(warned.reason, warned.first, event.time),
@@ -116,24 +110,13 @@ def _bars(name: str, begun: datetime, ended: datetime, *, is_open: bool = False)
     return Bars(name=name, spans=(span,))
 
 
-def _texts(row: BlockerRow) -> dict[str, str]:
-    return {
-        "reason": row.reason,
-        "kind": row.kind,
-        "namespace": row.namespace,
-        "name": row.name,
-        "node": row.node,
-        "message": row.message,
-    }
-
-
-def _holdup(texts: dict[str, str], view: View, bars: Bars) -> HoldUp:
-    name = "/".join(filter(None, (texts["namespace"], texts["name"])))
+def _holdup(row: BlockerRow, view: View, bars: Bars) -> HoldUp:
+    name = "/".join(filter(None, (row.namespace, row.name)))
     return HoldUp(
-        reason=texts["reason"],
-        object=f"{texts['kind']} {name}",
-        held=" of ".join(filter(None, (_phase_at(view, bars.spans[0].begun), texts["node"]))),
-        message=texts["message"],
+        reason=row.reason,
+        object=f"{row.kind} {name}",
+        held=" of ".join(filter(None, (_phase_at(view, bars.spans[0].begun), row.node))),
+        message=row.message,
         bars=bars,
     )
 

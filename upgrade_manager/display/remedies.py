@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.next_steps import MAX_COMMAND
 from upgrade_manager.api.remedy import Remedy, read_remedies
 from upgrade_manager.api.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-#: Characters of a command in a display; the manager's are shorter.
-_MAX_COMMAND = 2000
 
 
 def shown_remedies(raw: object, *, text: str) -> tuple[Remedy, ...]:
@@ -27,7 +25,7 @@ def shown_remedies(raw: object, *, text: str) -> tuple[Remedy, ...]:
 
 def _command(text: str) -> str:
     """Return the command, or "" for one that would have to be changed for a terminal, and would be another one."""
-    return text if len(text) <= _MAX_COMMAND and one_line(text) == text else ""
+    return text if len(text) <= MAX_COMMAND and one_line(text) == text else ""
 
 
 def remedy_lines(remedies: Iterable[Remedy]) -> Iterator[str]:

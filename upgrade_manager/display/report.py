@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
 from upgrade_manager.display.holdups import held_seconds, holdups
 from upgrade_manager.display.milestones import recorded_milestones
 from upgrade_manager.display.timeline import timeline
-from upgrade_manager.display.view import build, printable, whole
+from upgrade_manager.display.view import build, printable
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _whole_cause(plan: Object, view: View) -> str:
     shown = view.cause or view.last_error
     if not shown.endswith("…"):
         return ""
-    messages = (whole(objects.text(objects.condition(plan, one), "message")) for one in ("Progressing", "Degraded"))
+    messages = (one_line(objects.text(objects.condition(plan, one), "message")) for one in ("Progressing", "Degraded"))
     return next((text for text in messages if text.startswith(shown[:-1])), "")
 
 
@@ -146,13 +147,13 @@ def _fields(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
         if isinstance(one, dict) and one:
             yield from _fields(one, f"{path}.")
         else:
-            yield whole(path), _value(one)
+            yield one_line(path), _value(one)
 
 
 def _annotations(plan: Object) -> Iterator[tuple[str, str]]:
     for key, value in objects.mapping(plan, "metadata", "annotations").items():
         if key != _LAST_APPLIED:
-            yield whole(key), _value(value)
+            yield one_line(key), _value(value)
 
 
 def _left_out(plan: Object) -> Iterator[str]:
@@ -198,4 +199,4 @@ def _held_settings(plan: Object) -> Iterator[HeldSetting]:
 def _value(value: object) -> str:
     if value is None:
         return "not set"
-    return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -83,7 +83,7 @@ def build(
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
         cleaning_up=objects.is_true(status, "cleanupPending"),
         next_steps=shown_remedies(status.get("nextSteps"), text=""),
-        blockers=tuple(_blocker(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
+        blockers=tuple(blocker_row(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
         leader=leader_row(lease, is_needed=_needs_leader(status, state), now=now),
         events=rows,
@@ -190,7 +190,8 @@ def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, .
     return tuple(sorted(rows, key=lambda row: (len(row.name), row.name)))
 
 
-def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
+def blocker_row(entry: Mapping[str, Any]) -> BlockerRow:
+    """Return the row of an entry of `status.blockers` or `status.pastBlockers`."""
     texts = {key: _line(entry, key) for key in ("kind", "namespace", "name", "node", "reason", "message", "remedy")}
     remedies = shown_remedies(entry.get("remedies"), text=texts["remedy"])
     return BlockerRow(**texts, remedies=remedies, since=parse_time(entry.get("since")))
@@ -249,10 +250,5 @@ def _line(obj: object, *path: str) -> str:
 
 def printable(text: str) -> str:
     """Return the text as one line that cannot control a terminal."""
-    line = whole(text[: 2 * _MAX_TEXT])
+    line = one_line(text[: 2 * _MAX_TEXT])
     return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"
-
-
-def whole(text: str) -> str:
-    """Return all of the text, as printable does, for a page that can fold it."""
-    return one_line(text)

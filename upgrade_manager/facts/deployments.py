@@ -43,6 +43,7 @@ class DeploymentOutage(NamedTuple):
 
     #: A sentence that names the Deployment.
     problem: str
+    kind: DeploymentProblem
     ways_out: tuple[Remedy, ...]
 
 
@@ -51,7 +52,8 @@ def outage_of(deployment: Object | None, namespace: str, name: str) -> Deploymen
     problem = deployment_problem(deployment)
     if problem is None:
         return None
-    return DeploymentOutage(f"Deployment {namespace}/{name} {problem}", _ways_out(problem, namespace, name, deployment))
+    ways_out = _ways_out(problem, namespace, name, deployment)
+    return DeploymentOutage(problem=f"Deployment {namespace}/{name} {problem}", kind=problem, ways_out=ways_out)
 
 
 def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> tuple[Remedy, ...]:
@@ -60,10 +62,14 @@ def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment:
     if problem is DeploymentProblem.SCALED_DOWN:
         # Nothing is to be given back: the cluster needs this controller after the upgrade, too.
         return (Remedy("Start it", command=f"kubectl -n {namespace} scale deploy/{name} --replicas=1"),)
-    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
-    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     watch = Remedy("Watch it", command=f"kubectl -n {namespace} rollout status deploy/{name} --timeout=30s")
-    return (watch, *pods_ways_out(namespace, name, selector))
+    return (watch, *pods_ways_out(namespace, name, pod_selector(deployment)))
+
+
+def pod_selector(deployment: Object | None) -> str:
+    """Return the label selector of the Deployment's Pods; empty for an absent Deployment."""
+    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def pods_ways_out(namespace: str, name: str, selector: str) -> tuple[Remedy, Remedy]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGER
 from upgrade_manager.cli.installation.cluster import INSTALL, WEBHOOK, container, variable
 from upgrade_manager.cli.installation.row import Row, failed, passed, skipped
-from upgrade_manager.facts.deployments import DeploymentProblem, outage_of
+from upgrade_manager.facts.deployments import DeploymentProblem, outage_of, pod_selector
 from upgrade_manager.facts.pod_reason import pod_reason
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
@@ -58,20 +58,17 @@ async def _available(cluster: Cluster, check: str, name: str, found: Object | No
     if outage is None:
         ready, wanted = (objects.number(found, *path) for path in (("status", "readyReplicas"), ("spec", "replicas")))
         return passed(check, f"{ready or 0} of {wanted or 0} replicas are ready.")
-    if outage.problem.endswith(DeploymentProblem.ABSENT):
+    if outage.kind is DeploymentProblem.ABSENT:
         return failed(check, f"{outage.problem}.", INSTALL)
-    if outage.problem.endswith(DeploymentProblem.SCALED_DOWN):
-        return failed(
-            check, f"{outage.problem}.", f"kubectl -n {HARVESTER_SYSTEM} scale deployment/{name} --replicas=2"
-        )
+    if outage.kind is DeploymentProblem.SCALED_DOWN:
+        return failed(check, f"{outage.problem}.", f"{_KUBECTL} scale deployment/{name} --replicas=2")
     reason = await _pods(cluster, found or {})
-    return failed(check, f"{outage.problem}{reason}.", f"kubectl -n {HARVESTER_SYSTEM} describe deployment {name}")
+    return failed(check, f"{outage.problem}{reason}.", f"{_KUBECTL} describe deployment {name}")
 
 
 async def _pods(cluster: Cluster, deployment: Object) -> str:
     """Return why the first Pod that does not run does not; empty if no Pod shows it."""
-    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
-    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    selector = pod_selector(deployment)
     try:
         pods = (await cluster.client.list(PODS, namespace=HARVESTER_SYSTEM, label_selector=selector)).items
     except KubeError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
 
@@ -84,6 +84,13 @@ def started_nodes(status: Mapping[str, Any]) -> dict[str, NodeState]:
     states = {name: state_of(entry.get("state")) for name, entry in known.items() if isinstance(entry, dict)}
     paused = NodeState.UPGRADE_PAUSED.group
     return {name: state for name, state in states.items() if state is not None and state.group > paused}
+
+
+def late_pauses(status: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """Return what users have to know about the pauses, of these nodes, that come after the start of the upgrade."""
+    entries = status.get("nodeUpgradeStatuses")
+    named = {name: entries[name] for name in names if name in entries} if isinstance(entries, dict) else {}
+    return {name: late_pause(name, state) for name, state in started_nodes({"nodeUpgradeStatuses": named}).items()}
 
 
 def late_pause(name: str, state: NodeState) -> str:

@@ -9,7 +9,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.node_states import NodeState, late_pause, started_nodes
+from upgrade_manager.api.node_states import NodeState, late_pauses
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plans import read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
@@ -73,9 +73,8 @@ def listed(plan: Object) -> list[str]:
 
 def paused_lines(plan: Object, nodes: Sequence[str]) -> list[tuple[str, bool]]:
     """Return what becomes of each node of the list, and whether its pause comes too late."""
-    started, held = started_nodes(objects.status(plan)), _held(plan)
+    late, held = late_pauses(objects.status(plan), nodes), _held(plan)
     cordoned = "" if objects.text(plan, "status", "singleNode") else "cordoned and "
-    late = {name: late_pause(name, state) for name, state in started.items()}
     now = f"is {cordoned}paused, and nodes after it wait, until you resume it"
     turn = f"is {cordoned}paused when its turn comes, and nodes after it wait, until you resume it"
     return [(late.get(name) or f"{name} {now if name in held else turn}", name in late) for name in nodes]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.node_states import late_pause, started_nodes
+from upgrade_manager.api import node_states
 from upgrade_manager.facts.pairing import unknown_nodes
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
@@ -41,11 +41,11 @@ async def find_unknown(subject: Subject, names: Mapping[int, str]) -> list[Findi
 
 def late_pauses(plan: object, names: Mapping[int, str]) -> list[Finding]:
     """Return a warning for each name whose node's upgrade has started by the plan's status."""
-    started = started_nodes(objects.mapping(plan, "status"))
+    late = node_states.late_pauses(objects.mapping(plan, "status"), names.values())
     return [
-        Finding(message=late_pause(name, started[name]), field=f"{FIELD}[{index}]", denies=False)
+        Finding(message=late[name], field=f"{FIELD}[{index}]", denies=False)
         for index, name in names.items()
-        if name in started
+        if name in late
     ]
 
 

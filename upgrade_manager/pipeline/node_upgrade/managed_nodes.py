@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
-from upgrade_manager.api.node_states import late_pause, started_nodes
+from upgrade_manager.api.node_states import late_pauses
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.kubernetes import is_older
@@ -75,9 +75,8 @@ def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) ->
     A node whose upgrade has started is an event alone: the list may name it for the rest of the upgrade.
     """
     named = ctx.plan.spec.node_upgrade_option.pause_nodes
-    for name, state in started_nodes(objects.status(ctx.raw)).items():
-        if name in named:
-            ctx.events.warning(ctx.raw, "PauseIgnored", late_pause(name, state), about=name)
+    for name, text in late_pauses(objects.status(ctx.raw), named).items():
+        ctx.events.warning(ctx.raw, "PauseIgnored", text, about=name)
     managed = (name for name in named if nodes.get(name) is not None)
     unknown = unknown_nodes(named, nodes=managed, machines=machines.list())
     if not unknown:

@@ -13,9 +13,9 @@ from aiohttp import web
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import NODES, SUBJECT_ACCESS_REVIEWS
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.runtime.metrics_auth import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
+from upgrade_manager.runtime.metrics_auth import TOKEN_REVIEWS
 
 if TYPE_CHECKING:
     import ssl

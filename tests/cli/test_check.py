@@ -21,17 +21,19 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE, MANAGER
 from upgrade_manager.cli import check as command
 from upgrade_manager.cli.installation.catalogue import CHECKS, TIMEOUT, check_all
 from upgrade_manager.cli.installation.cluster import WEBHOOK, Cluster
-from upgrade_manager.cli.installation.definition import CUSTOM_RESOURCE_DEFINITIONS, NAME
+from upgrade_manager.cli.installation.definition import NAME
 from upgrade_manager.cli.installation.monitoring import SERVICE_MONITORS
-from upgrade_manager.cli.installation.rights import ACCESS_REVIEWS, OWN_ACCESS_REVIEWS, manager_rights
+from upgrade_manager.cli.installation.rights import OWN_ACCESS_REVIEWS, manager_rights
 from upgrade_manager.cli.installation.row import Row
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     LEASES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     PODS,
+    SUBJECT_ACCESS_REVIEWS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
@@ -99,9 +101,9 @@ class World:
     def respond(self, request: Request) -> Reply:
         if request.path in self.replies:
             return self.replies[request.path]
-        if request.path in {ACCESS_REVIEWS.path(), OWN_ACCESS_REVIEWS.path()}:
+        if request.path in {SUBJECT_ACCESS_REVIEWS.path(), OWN_ACCESS_REVIEWS.path()}:
             spec = json.loads(request.body)["spec"]
-            assert ("user" in spec) is (request.path == ACCESS_REVIEWS.path())
+            assert ("user" in spec) is (request.path == SUBJECT_ACCESS_REVIEWS.path())
             attributes = spec["resourceAttributes"]
             allowed = (attributes["verb"], attributes["resource"]) not in self.denied
             return success({"status": {"allowed": allowed}}, status=201)
@@ -198,7 +200,7 @@ BROKEN: list[Any] = [
     ("webhook response", reply(UPGRADE_PLANS.path(), failure(500, "InternalError")), "500 InternalError", WEBHOOK_LOGS),
     ("your rights", deny("get", "leases"), UNREAD, None),
     ("manager's rights", deny("patch", "nodes"), f"1 of {len(manager_rights())} are missing: patch nodes.", APPLY),
-    ("manager's rights", reply(ACCESS_REVIEWS.path(), failure(500, "InternalError")), "500 InternalError", ()),
+    ("manager's rights", reply(SUBJECT_ACCESS_REVIEWS.path(), failure(500, "InternalError")), "500 InternalError", ()),
     ("leader", reply(LEASE_PATH, TIMEOUT + 1), f"The API server did not respond within {TIMEOUT:.0f} s.", ()),
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.model import NamedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 MAX_ADVISED = 20
 
 
-class AdvisedStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "field", "original", "undo"]}):
+class AdvisedStatus(NamedObject, json_schema_extra={"required": ["kind", "name", "field", "original", "undo"]}):
     """A change that a remedy has advised."""
 
-    kind: str = Field(default="", description="Kind of the object.")
-    namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
-    name: str = Field(default="", description="Name of the object.")
     field: str = Field(default="", description="Field that the command changes.")
     original: str = Field(default="", description="Value of the field before, as JSON.")
     undo: str = Field(default="", description="The command that gives the change back.")

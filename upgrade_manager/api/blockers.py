@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.model import ApiModel, NamedObject
 from upgrade_manager.api.remedy import MAX_REMEDIES, Remedy, fitting, read_remedies, remedy_text
 from upgrade_manager.api.timestamps import format_time, parse_time
 
@@ -86,12 +86,11 @@ class RemedyStatus(ApiModel, json_schema_extra={"required": ["text"]}):
     )
 
 
-class BlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "reason", "message", "remedy", "since"]}):
+class BlockerStatus(
+    NamedObject, json_schema_extra={"required": ["kind", "name", "reason", "message", "remedy", "since"]}
+):
     """Something for which the upgrade waits longer than it should."""
 
-    kind: str = Field(default="", description="Kind of the object.")
-    namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
-    name: str = Field(default="", description="Name of the object.")
     others: list[str] = Field(
         default_factory=list,
         description="Names of other objects with the same cause, of the same kind and namespace.",

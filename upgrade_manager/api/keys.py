@@ -20,7 +20,8 @@ API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "UpgradePlan"
 #: The name of the managers' Lease.
 LEASE = f"upgrade-manager.{PREFIX}"
-#: The name of the managers' Deployment and ServiceAccount.
+#: The name of the managers' Deployment and ServiceAccount, and the first part of their user agent, which managedFields
+#: have.
 MANAGER = "harvester-upgrade-manager"
 
 #: Keeps a deleted plan until the manager has reverted its changes.

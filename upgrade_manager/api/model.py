@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
@@ -58,3 +58,11 @@ class ApiModel(BaseModel):
     def read(cls, value: object) -> Self:
         """Return the model of a raw JSON object; an empty one for anything else."""
         return cls.model_validate(value)
+
+
+class NamedObject(ApiModel):
+    """A part of the status about one object of the cluster."""
+
+    kind: str = Field(default="", description="Kind of the object.")
+    namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
+    name: str = Field(default="", description="Name of the object.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from upgrade_manager.api.blockers import continues, read_blockers
-from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.model import NamedObject
 from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
 
 if TYPE_CHECKING:
@@ -30,12 +30,9 @@ MAX_BYTES = 24_000
 _IDENTITY = ("reason", "kind", "namespace", "name", "node")
 
 
-class PastBlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "reason", "since", "until"]}):
+class PastBlockerStatus(NamedObject, json_schema_extra={"required": ["kind", "name", "reason", "since", "until"]}):
     """Something for which the upgrade has waited longer than it should."""
 
-    kind: str = Field(default="", description="Kind of the object.")
-    namespace: str = Field(default="", description="Namespace of the object; absent for cluster-scoped objects.")
-    name: str = Field(default="", description="Name of the object.")
     node: str = Field(default="", description="Node whose upgrade waited; absent if that was not one node.")
     reason: str = Field(default="", description="Machine-readable reason, as in blockers.")
     message: str = Field(default="", description="Human-readable details, as they were at the end.")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import MANAGER
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import one_line
 from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions
@@ -36,7 +37,7 @@ _LISTING = (
 #: The file that keeps a configuration of webhooks until it is created again.
 _SAVED = "webhooks.yaml"
 #: The prefix of the names of the policies in deploy/admission-policies.
-_OWN_POLICIES = "harvester-upgrade-manager-"
+_OWN_POLICIES = f"{MANAGER}-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGER
 from upgrade_manager.api.remedy import Remedy
 
 #: The command that lists configurations with the names of their webhooks; a refusal contains such a name.
@@ -13,7 +13,7 @@ WEBHOOKS = (
 
 
 #: The manager's account.
-ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
+ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:{MANAGER}"
 
 
 def permissions(namespace: str) -> Remedy:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
-from upgrade_manager.api.keys import LEASE
+from upgrade_manager.api.keys import LEASE, MANAGER
 from upgrade_manager.cli.servers import add_servers
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import DatedTransport, ServerClock
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from upgrade_manager.release.repository_client import RepositoryClient
     from upgrade_manager.runtime.metrics import Metrics
 
-USER_AGENT = f"harvester-upgrade-manager/{__version__}"
+USER_AGENT = f"{MANAGER}/{__version__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, manage_command
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, MANAGER, manage_command
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.node_obstacles import NodeObstacle
@@ -32,7 +32,7 @@ class MissingNode(NodeObstacle):
         return self.why if self.is_passing else f"{self.why}. {self.ways_out[0]}"
 
 
-_RESTART = Remedy("Restart the manager", command=restart(HARVESTER_SYSTEM, "harvester-upgrade-manager"))
+_RESTART = Remedy("Restart the manager", command=restart(HARVESTER_SYSTEM, MANAGER))
 #: A node that exists with the managed label.
 UNCACHED = MissingNode(why="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
 #: A single node, which has no Machine in every cluster.

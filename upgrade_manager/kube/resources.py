@@ -86,6 +86,20 @@ MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
     kind="MutatingWebhookConfiguration",
     namespaced=False,
 )
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+SUBJECT_ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="subjectaccessreviews",
+    kind="SubjectAccessReview",
+    namespaced=False,
+)
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     group="admissionregistration.k8s.io",
     version="v1",

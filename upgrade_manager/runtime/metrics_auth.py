@@ -18,7 +18,7 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
 from upgrade_manager.runtime.bearer_token import bearer_token, may_be_valid
 from upgrade_manager.runtime.refusal_log import LineLimit
 from upgrade_manager.runtime.review_shares import ReviewShares
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 
 TOKEN_REVIEWS = Resource(
     group="authentication.k8s.io", version="v1", plural="tokenreviews", kind="TokenReview", namespaced=False
-)
-SUBJECT_ACCESS_REVIEWS = Resource(
-    group="authorization.k8s.io",
-    version="v1",
-    plural="subjectaccessreviews",
-    kind="SubjectAccessReview",
-    namespaced=False,
 )
 
 #: Seconds for which decisions are cached.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.keys import MANAGER
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.runtime.error_log import ErrorLog
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from webhook.certificates.pair import Pair, Service
 
 #: The Service, in the manager's namespace.
-SERVICE = "harvester-upgrade-manager-webhook"
+SERVICE = f"{MANAGER}-webhook"
 SECRET = f"{SERVICE}-certs"
 #: The ValidatingWebhookConfiguration and the MutatingWebhookConfiguration.
-CONFIGURATION = "harvester-upgrade-manager"
+CONFIGURATION = MANAGER
 #: Seconds between two checks.
 INTERVAL = 60.0
 #: Seconds in which every API server learns a new caBundle.

@@ -10,7 +10,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.api.keys import FLEET_LOCAL, MANAGER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import SECRETS
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.errors import Forbidden
     from webhook.check import Check
 
-ROLE = "harvester-upgrade-manager-preflight"
+ROLE = f"{MANAGER}-preflight"
 #: The role that may create plans, and with it run the dry-run.
-EDITOR = "harvester-upgrade-manager-editor"
+EDITOR = f"{MANAGER}-editor"
 _SELF_REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 _SELF_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 #: The role leaves it out.

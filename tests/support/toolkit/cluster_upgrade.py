@@ -25,6 +25,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import (
     ADDONS,
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     KUBEVIRTS,
     MANAGED_CHARTS,
@@ -36,7 +37,6 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.toolkit.charts.cluster_resources import (
     CLUSTER_REPOS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     HELM_CHART_CONFIGS,
 )
 from upgrade_manager.toolkit.charts.helm import Helm

@@ -9,9 +9,9 @@ from hack.cluster.chart_proxy import harvester_chart, new_cdi
 from hack.host.iso import tar_of
 from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from upgrade_manager.toolkit.charts.cdi_crd import apply_definition, definition_in, definition_outdated, has
 from upgrade_manager.toolkit.charts.chart_repository import upgrade_repository
-from upgrade_manager.toolkit.charts.cluster_resources import CUSTOM_RESOURCE_DEFINITIONS
 from upgrade_manager.toolkit.run.errors import BadArchive
 
 NAME = "cdis.cdi.kubevirt.io"

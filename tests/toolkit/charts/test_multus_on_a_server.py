@@ -33,8 +33,8 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, Resource
-from upgrade_manager.toolkit.charts.cluster_resources import CUSTOM_RESOURCE_DEFINITIONS, HELM_CHART_CONFIGS
+from upgrade_manager.kube.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, JOBS, Resource
+from upgrade_manager.toolkit.charts.cluster_resources import HELM_CHART_CONFIGS
 from upgrade_manager.toolkit.charts.multus import abort_not_set, set_abort
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import GROUP, VERSION
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.installation.row import Row, failed, passed
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.installation.cluster import Cluster
     from upgrade_manager.kube.objects import Object
 
-CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
 NAME = f"{PLURAL}.{GROUP}"
 _CHECK = "CustomResourceDefinition"
 _APPLY = "kubectl apply -k deploy/crds"

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.keys import DEFAULT_NAMESPACE, GROUP, HARVESTER_SYSTEM, LEASE, MANAGER
 from upgrade_manager.api.text import name_list
+from upgrade_manager.blockers.remedy import ACCOUNT
 from upgrade_manager.cli.installation.cluster import INSTALL
 from upgrade_manager.cli.installation.row import Row, failed, passed
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.installation.cluster import Cluster
 
-_API = "authorization.k8s.io"
-ACCESS_REVIEWS = Resource(
-    group=_API, version="v1", plural="subjectaccessreviews", kind="SubjectAccessReview", namespaced=False
-)
 OWN_ACCESS_REVIEWS = Resource(
-    group=_API, version="v1", plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview", namespaced=False
+    group="authorization.k8s.io",
+    version="v1",
+    plural="selfsubjectaccessreviews",
+    kind="SelfSubjectAccessReview",
+    namespaced=False,
 )
-ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:{MANAGER}"
 _USER, _MANAGER = "your rights", "manager's rights"
 _READ = ("list", "watch")
 
@@ -105,7 +105,7 @@ async def _allowed(cluster: Cluster, right: Right, user: str) -> bool:
         "verb": right.verb,
         "name": right.name,
     }
-    kind = ACCESS_REVIEWS if user else OWN_ACCESS_REVIEWS
+    kind = SUBJECT_ACCESS_REVIEWS if user else OWN_ACCESS_REVIEWS
     spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
     head = {"apiVersion": kind.api_version, "kind": kind.kind}
     review = await cluster.client.create(kind, {**head, "spec": {**spec, **({"user": user} if user else {})}})

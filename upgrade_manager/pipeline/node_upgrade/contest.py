@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import FLEET_LOCAL, MANAGER, PROVISIONING_CLUSTER
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import ContestedStrategyWait
 from upgrade_manager.facts.field_managers import last_manager
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 TIMES = 3
 #: The time without a removal after which the contest is over.
 OVER = timedelta(minutes=5)
-#: The manager's own name in managedFields, which is the first part of its user agent.
-_OWN = "harvester-upgrade-manager"
 _SHOW = (
     f"kubectl get {PROVISIONING_CLUSTERS.name} -n {FLEET_LOCAL} {PROVISIONING_CLUSTER} -o yaml --show-managed-fields"
 )
@@ -53,7 +51,7 @@ class Contest:
             self.since, self.times = known or now, TIMES if known else 0
         self.times, self.last = self.times + 1, now
         path = ("spec", "rkeConfig", "upgradeStrategy")
-        self.client = last_manager(cluster, *path, besides=_OWN) or last_manager(cluster, "spec", besides=_OWN)
+        self.client = last_manager(cluster, *path, besides=MANAGER) or last_manager(cluster, "spec", besides=MANAGER)
         return self.times >= TIMES
 
     def waits(self, ctx: ReconcileContext) -> Iterator[ContestedStrategyWait]:

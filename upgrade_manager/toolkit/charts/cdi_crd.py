@@ -15,8 +15,8 @@ import yaml
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from upgrade_manager.toolkit.charts.chart_files import LOADER
-from upgrade_manager.toolkit.charts.cluster_resources import CUSTOM_RESOURCE_DEFINITIONS
 from upgrade_manager.toolkit.charts.managed_charts import HARVESTER
 from upgrade_manager.toolkit.run.errors import BadArchive
 

@@ -15,13 +15,6 @@ CAPI_CLUSTERS = Resource(
     kind="Cluster",
     versions=("v1beta1", "v1beta2"),
 )
-CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
 FLEET_CLUSTERS = Resource(group="fleet.cattle.io", version="v1alpha1", plural="clusters", kind="Cluster")
 #: Settings of the Helm charts that RKE2 installs.

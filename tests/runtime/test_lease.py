@@ -12,6 +12,7 @@ from upgrade_manager.runtime.lease import (
     held_lease,
     holder_of,
     is_led,
+    last_renewal,
     micro_time,
     new_lease,
     pod_of,
@@ -51,3 +52,23 @@ def test_replica_leads_while_it_renews(identity: str, seconds: int, *, leads: bo
     assert is_led(lease, at=renewed + timedelta(seconds=seconds)) is leads
     assert (pod_of(lease), renewed_at(lease)) == (identity[:3], renewed)
     assert not is_led({"spec": {"holderIdentity": "pod_1"}}, at=renewed)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        pytest.param(
+            {"holderIdentity": "manager-1_uuid", "renewTime": micro_time(NOW - timedelta(minutes=9))},
+            "manager-1 last renewed its lease 9 min 0 s ago",
+            id="held",
+        ),
+        pytest.param(
+            {"renewTime": micro_time(NOW - timedelta(seconds=20))},
+            "the last leader released its lease 20 s ago",
+            id="released",
+        ),
+        pytest.param({"holderIdentity": "manager-1"}, "manager-1 last renewed its lease", id="without a time"),
+    ],
+)
+def test_last_renewal_names_holder_and_age(spec: dict[str, str], sentence: str) -> None:
+    assert last_renewal({"spec": spec}, now=NOW) == sentence

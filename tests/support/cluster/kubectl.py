@@ -80,7 +80,7 @@ class Cluster:
     async def fail(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> str:
         """Run kubectl, check that it fails without output, and return its error."""
         outcome = await self.kubectl(*arguments, stdin=stdin, **environment)
-        assert (outcome.code, outcome.out) == (1, "")
+        assert (outcome.code, outcome.out) == (1, ""), outcome
         return outcome.err
 
     async def plan(self, name: str = "demo", *, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from rich.spinner import Spinner
 
 from tests.support.managers.displayed import NOW, START, plan, running_view, times, without
 from upgrade_manager.api.phases import PHASES, PhaseName
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.display.model import NodeRow, View
+from upgrade_manager.display.screen import Terminal
 from upgrade_manager.display.tables import bar, display, select, state_style
 from upgrade_manager.display.unbroken import Joined
 from upgrade_manager.display.view import build
@@ -128,3 +130,58 @@ def test_spinner_marks_the_current_phase() -> None:
     text = console.export_text()
     assert "⠋  NodeUpgrade" in text
     assert text.index("InternalError") < text.index("Connection lost") < text.index("BLOCKERS") < text.index("PHASE")
+
+
+BLOCKER = replace(
+    running_view().blockers[0],
+    kind="Job",
+    namespace="default",
+    name="j",
+    reason="JobSuspended",
+    message="Job default/j: it is suspended",
+)
+#: By the manager's wait: the text beside the blocker.
+WAITS = {
+    "Job default/j: it is suspended. Resume it: kubectl patch job j": "",
+    "node-0: waiting for Job default/j: it is suspended (0 of 3 nodes done)": "0 of 3 nodes done",
+    "node-0: it is suspended. Resume it (1 of 3 nodes done)": "1 of 3 nodes done",
+    "waiting for Rancher; node-1: it is suspended (2 of 3 nodes done)": "waiting for Rancher (2 of 3 nodes done)",
+    "waiting for Rancher (0 of 3 nodes done)": "waiting for Rancher (0 of 3 nodes done)",
+    "image preload done on 0 of 3 nodes": "image preload done on 0 of 3 nodes",
+}
+
+
+@pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
+@pytest.mark.parametrize(("waiting", "shown"), WAITS.items())
+def test_wait_is_shown_without_the_blocker(waiting: str, shown: str) -> None:
+    node = NodeRow(name="node-0", state="PreDraining", since=NOW, reason=BLOCKER.reason, message=BLOCKER.message)
+    view = replace(running_view(), waiting=waiting, blockers=(BLOCKER,), nodes=(node,), last_error="", warnings=())
+    text = draw(view, width=200)
+    assert ("now " in text) == bool(shown)
+    assert not shown or f"now           {shown}\n" in text
+    assert text.count("it is suspended") == 1
+    assert "JobSuspended\n" in text
+
+
+@pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
+def test_warning_of_an_earlier_message_of_a_blocker_is_left_out() -> None:
+    (warning,) = running_view().warnings
+    about = replace(warning, reason=BLOCKER.reason, message="Job default/j: it waits. Wait")
+    other = replace(about, message="Job default/k: it waits. Wait")
+    text = draw(replace(running_view(), blockers=(BLOCKER,), warnings=(about, other)), width=200)
+    assert "Job default/k: it waits" in text
+    assert "Job default/j: it waits" not in text
+
+
+@pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
+def test_remedies_that_do_not_fit_are_counted() -> None:
+    remedies = tuple(Remedy(f"Start {number}", command=f"start {number}") for number in range(20))
+    view = replace(running_view(), blockers=(replace(BLOCKER, remedies=remedies), BLOCKER))
+    output = io.StringIO()
+    with Terminal(Console(file=output, force_terminal=True, width=80, height=24)) as screen:
+        screen.show(view)
+    last = output.getvalue().rpartition("UpgradePlan")[2]
+    assert "start 6" in last
+    assert "# Start 8" not in last
+    assert "12 of this one, 1 JobSuspended; all remedies:" in last
+    assert "upgrade-manager remedies demo" in last

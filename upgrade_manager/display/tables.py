@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ class Rows:
 
     nodes: int | None = None
     blockers: int | None = None
+    #: Of the first blocker, if it is the only one that is shown.
+    remedies: int | None = None
     warnings: int | None = None
     #: With the list of phases, in place of the current phase alone.
     phases: bool = True
@@ -45,8 +48,9 @@ class Rows:
 
 ALL = Rows()
 _LOW = Rows(nodes=3, warnings=2, phases=False, all_facts=False)
+_LEAST = replace(_LOW, warnings=0, blockers=1, nodes=0, is_spaced=False)
 #: For a display that is redrawn: the first form that fits the terminal is shown, else the last one. Phases are left out
-#: first, then nodes; the remedies of the first blocker never are.
+#: first, then nodes; of the remedies of the first blocker those that do not fit are counted.
 FORMS = (
     Rows(nodes=12),
     Rows(nodes=12, phases=False),
@@ -54,9 +58,14 @@ FORMS = (
     replace(_LOW, warnings=0),
     replace(_LOW, warnings=0, blockers=3),
     replace(_LOW, warnings=0, blockers=1, nodes=1, is_spaced=False),
-    replace(_LOW, warnings=0, blockers=1, nodes=0, is_spaced=False),
-    replace(_LOW, warnings=0, blockers=1, nodes=0, is_spaced=False, is_bare=True),
+    _LEAST,
+    replace(_LEAST, is_bare=True),
+    *(replace(_LEAST, is_bare=True, remedies=count) for count in range(8, 0, -1)),
 )
+#: Separates what a wait says from the nodes that are done.
+_COUNT = re.compile(r"(.*?)(?: \((\d+ of \d+ nodes? done)\))?")
+#: Stands for a blocker's message.
+_SAID = "\0"
 #: Characters of the progress bar.
 BAR = 30
 
@@ -127,9 +136,9 @@ def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable
     if view.next_steps:
         yield _next_steps(view)
     if view.blockers:
-        yield _blockers(view, rows.blockers)
+        yield _blockers(view, rows)
     if view.nodes and rows.nodes != 0:
-        yield [_nodes(view, rows.nodes)]
+        yield [_nodes(view, rows)]
     if rows.phases:
         yield [_phases(view, spinner)]
     warnings = [row for row in view.warnings if not _repeats(row, view.blockers)]
@@ -138,8 +147,9 @@ def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable
 
 
 def _repeats(row: EventRow, blockers: Sequence[BlockerRow]) -> bool:
-    """Return True for the event of a blocker that is shown."""
-    return any(one.reason == row.reason and one.message and row.message.startswith(one.message) for one in blockers)
+    """Return True for the event of a blocker, whose message may have changed since."""
+    texts = [text for one in blockers if one.reason == row.reason for text in (one.message, _object(one)) if text]
+    return row.message.startswith(tuple(texts))
 
 
 def _header(view: View, rows: Rows) -> Table:
@@ -178,10 +188,13 @@ def _facts(view: View, rows: Rows) -> Iterator[tuple[str, str, str]]:
 
 
 def _besides(view: View, text: str) -> str:
-    """Return what a text says beside the blockers' messages, which are shown below."""
-    for message in filter(None, (row.message for row in view.blockers)):
-        text = text.replace(f"; {message}", "").replace(message, "")
-    return text
+    """Return what a text says beside the blockers' messages, which are shown below with their remedies."""
+    text, done = _COUNT.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches each line
+    for row in view.blockers:
+        for said in filter(None, (row.message, row.message.removeprefix(f"{_object(row)}: "))):
+            text = text.replace(said, _SAID)
+    rest = "; ".join(clause for clause in text.split("; ") if _SAID not in clause)
+    return f"{rest} ({done})" if rest and done else rest or done or ""
 
 
 def bar(ratio: float) -> str:
@@ -208,11 +221,12 @@ def _phases(view: View, spinner: Spinner | None) -> Table:
     return table
 
 
-def _nodes(view: View, limit: int | None) -> Table:
+def _nodes(view: View, rows: Rows) -> Table:
     table = _table("NODE", "STATE", "SINCE", "MESSAGE")
-    rows, others = select(view.nodes, limit)
-    for row in rows:
-        message = ": ".join(filter(None, (row.reason, row.message)))
+    selected, others = select(view.nodes, rows.nodes)
+    shown = {one.message for one in view.blockers[: rows.blockers]}
+    for row in selected:
+        message = ": ".join(filter(None, (row.reason, "" if row.message in shown else row.message)))
         table.add_row(
             Text(row.name), Text(row.state, style=state_style(row.state)), _since(row.since, view.now), Text(message)
         )
@@ -244,21 +258,31 @@ def _next_steps(view: View) -> Iterator[RenderableType]:
     yield from map(_line, remedy_lines(view.next_steps))
 
 
-def _blockers(view: View, limit: int | None) -> Iterator[RenderableType]:
+def _blockers(view: View, rows: Rows) -> Iterator[RenderableType]:
     """Yield the blockers, each with its remedies as lines to copy."""
     yield Text("BLOCKERS", style="bold")
-    for row in view.blockers[:limit]:
+    for row in view.blockers[: rows.blockers]:
         since = f"since {_since(row.since, view.now)}" if row.since else ""
-        # The message names them first.
-        place = "" if row.name in row.message else _object(row)
+        # The message names them first; one of several objects is named by the command that shows its events.
+        place = "" if row.name in " ".join([row.message, *(one.command for one in row.remedies)]) else _object(row)
         node = f"node {row.node}" if row.node and row.node not in row.message else ""
         yield Text("  ".join(filter(None, (row.reason, place, since, node))), style="yellow")
         if row.message:
             yield Text(row.message)
-        yield from map(_line, remedy_lines(row.remedies))
-    if limit is not None and (others := _counts(row.reason for row in view.blockers[limit:])):
+        yield from map(_line, remedy_lines(row.remedies[: rows.remedies]))
+    others = ", ".join(_others(view, rows))
+    if others:
         yield Text(f"{_OTHERS}  {others}; all remedies:", style="dim")
         yield _line(f"upgrade-manager remedies {view.plan}")
+
+
+def _others(view: View, rows: Rows) -> Iterator[str]:
+    """Yield the counts of remedies and blockers that are left out."""
+    left = len(view.blockers[0].remedies[rows.remedies :]) if rows.remedies else 0
+    if left:
+        yield f"{left} of this one"
+    if rows.blockers and (found := _counts(row.reason for row in view.blockers[rows.blockers :])):
+        yield found
 
 
 def _line(text: str) -> Unbroken:

@@ -79,12 +79,18 @@ def test_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "clock"),
-    [("2025-11-21T09:00:59Z", "09:00 UTC"), ("2025-11-21T14:30:00+05:30", "09:00 UTC"), ("soon", "soon"), ("", "")],
-    ids=["utc", "elsewhere", "no time", "empty"],
+    [
+        ("2025-11-21T09:00:59Z", "09:00 UTC on 21 November"),
+        ("2025-11-21T04:30:00+05:30", "23:00 UTC on 20 November"),
+        ("2026-01-01T00:00:00Z", "00:00 UTC on 1 January"),
+        ("soon", "soon"),
+        ("", ""),
+    ],
+    ids=["utc", "another day elsewhere", "one digit", "no time", "empty"],
 )
 def test_time_of_day_for_messages(text: str, clock: str) -> None:
     assert clock_of(text) == clock
 
 
 def test_time_of_day_is_in_utc() -> None:
-    assert format_clock(NINE.astimezone(timezone(timedelta(hours=5)))) == "09:00 UTC"
+    assert format_clock(NINE.astimezone(timezone(timedelta(hours=5)))) == "09:00 UTC on 21 November"

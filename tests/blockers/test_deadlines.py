@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=5)
 AT_ONCE = timedelta(0)
 #: Fields that only some classes have.
 FIELDS: dict[str, Any] = {
@@ -48,6 +49,10 @@ def wait(kind: type[Wait], **more: Any) -> Wait:
         pytest.param(wait(waits.EvacuationWait), EVACUATION, id="evacuation"),
         pytest.param(wait(waits.EvacuationWait, node="n" * 64), None, id="name that is not a label value"),
         pytest.param(wait(waits.RebootWait), REBOOT, id="reboot"),
+        pytest.param(wait(waits.RebootWait, is_ready=True, ready_changed=LATER), REBOOT, id="reboot that is not seen"),
+        pytest.param(
+            wait(waits.RebootWait, is_ready=True, ready_changed=LATER, has_rebooted=True), LATER - NOW, id="fell back"
+        ),
         pytest.param(wait(waits.LostNodeWait, is_ready=True), AT_ONCE, id="node with another OS"),
         pytest.param(wait(known.PausedNodeWait), AT_ONCE, id="paused node"),
         pytest.param(wait(known.LostHookWait), timedelta(minutes=10), id="hook that does not come"),

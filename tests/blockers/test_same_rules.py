@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, create, find, named, node
+from tests.support.cluster.nodes import job_state
 from tests.support.cluster.vm_world import FREE, set_instance, vm_world
 from tests.support.toolkit.toolkit import NODE
 from tests.support.toolkit.volume_world import volume_world
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.blockers import leftover_budgets, migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.migrations import TARGET_LABEL
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
@@ -263,14 +266,29 @@ def test_message_and_blocker_explain_a_node_that_is_not_back(
     *,
     is_ready: bool,
 ) -> None:
-    since = view.time(7200)
+    since = view.time(60)
     ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": since}
     view.found["Node"] = [{"status": {"nodeInfo": {"osImage": os_image}, "conditions": [ready]}}]
+    job = job_state(Progress.COMPLETE, completed=view.time(3600), boot_id="a")
     node = NodeView(
-        name=NODE, state=None, os_image=os_image, ready=is_ready, ready_since=since, pending_os="new", jobs={}
+        name=NODE,
+        state=None,
+        os_image=os_image,
+        ready=is_ready,
+        ready_since=since,
+        boot_id="b",
+        pending_os="new",
+        jobs={JobType.POST_DRAIN: job},
     )
-    began = view.ago(3600)
-    wait = kind(name=NODE, node=NODE, since=began, release_os="new", ready_changed=began, is_ready=is_ready)
+    wait = kind(
+        name=NODE,
+        node=NODE,
+        since=view.ago(3600),
+        release_os="new",
+        ready_changed=view.ago(60),
+        is_ready=is_ready,
+        has_rebooted=node.has_rebooted,
+    )
     (blocker,) = find_blockers(node_return.FINDERS, view, [wait], []).blockers
     decision = explain(node, "new")
     assert decision is not None

@@ -21,11 +21,11 @@ AGAIN = replace(DONE, jobs={JobType.PRE_DRAIN: job_state(repeated=True)})
 CONSOLE = "Check the console of node n1, and start it"
 FALLBACK = "Find out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100"
 LOST = [
-    pytest.param({"ready": False}, f"it is not Ready; it runs {NEW}", CONSOLE, id="NotReady"),
+    pytest.param({"ready": False}, f"it is not Ready; it last reported {NEW}", CONSOLE, id="NotReady"),
     pytest.param({"os_image": OLD}, f"it runs {OLD} instead of {NEW}", FALLBACK, id="another OS"),
     pytest.param(
         {"os_image": "", "ready": False},
-        f"it is not Ready; it runs an unknown OS instead of {NEW}",
+        "it is not Ready",
         CONSOLE,
         id="nothing reported",
     ),

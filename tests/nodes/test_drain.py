@@ -257,12 +257,12 @@ RESET = "; if it does not boot, reset it once, so that its fallback starts"
     [
         pytest.param(
             OLD,
-            f"it runs {OLD} instead of {NEW}",
+            f"it last reported {OLD}",
             id="not back",
         ),
         pytest.param(
             NEW,
-            f"it runs {NEW}",
+            f"it last reported {NEW}",
             id="back and not Ready",
         ),
     ],
@@ -273,17 +273,44 @@ def test_reboot_is_reported_with_its_time(os_image: str, runs: str) -> None:
         VIEW, os_image=os_image, ready=False, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job}
     )
     assert await_reboot(view, NEW).progress == (
-        f"n1: rebooting since 00:00 UTC; it has not been Ready since 00:05 UTC; {runs}. "
+        f"n1: rebooting since 00:00 UTC on 1 January; it has not been Ready since 00:05 UTC on 1 January; {runs}. "
         f"If it takes over 30 min: Check the console of node n1, and start it{RESET if os_image != NEW else ''}"
     )
 
 
-def test_node_in_its_fallback_is_not_rebooting() -> None:
-    job = job_state(Progress.COMPLETE, completed="2026-01-01T00:00:11Z")
-    view = replace(VIEW, os_image=OLD, ready=True, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job})
-    progress = await_reboot(view, NEW).progress
-    assert progress.startswith(
-        f"n1: it rebooted at 00:05 UTC into the old system, {OLD} (boot fallback). Find out on node"
+FELL_BACK = (
+    f"n1: it rebooted at 00:05 UTC on 1 January into the old system, {OLD} (boot fallback). Find out on node n1 why it "
+    "booted the fallback: journalctl -b -1 --no-pager -n 100"
+)
+REBOOTS = (
+    "n1: rebooting since 00:00 UTC on 1 January. If it takes over 30 min: Find out on node n1 whether it has rebooted: "
+    "journalctl --list-boots --no-pager"
+)
+
+
+@pytest.mark.rule("nodes: a node fell back only once it is Ready in another boot with the old OS")
+@pytest.mark.parametrize(
+    ("recorded", "reported", "since", "progress"),
+    [
+        pytest.param("a", "b", "2026-01-01T00:05:00Z", FELL_BACK, id="another boot"),
+        pytest.param("a", "a", "2025-12-31T20:00:00Z", REBOOTS, id="begins to shut down"),
+        pytest.param("a", "a", "2026-01-01T00:00:20Z", REBOOTS, id="Ready after its Job, in the same boot"),
+        pytest.param("a", "b", "2026-01-01T00:00:00Z", REBOOTS, id="rebooted during its Job"),
+        pytest.param("", "b", "2026-01-01T00:05:00Z", REBOOTS, id="Job of an earlier version"),
+        pytest.param("a", "", "2026-01-01T00:05:00Z", REBOOTS, id="boot is not reported"),
+    ],
+)
+def test_node_fell_back_only_in_another_boot(recorded: str, reported: str, since: str, progress: str) -> None:
+    job = job_state(Progress.COMPLETE, completed="2026-01-01T00:00:11Z", boot_id=recorded)
+    view = replace(VIEW, os_image=OLD, ready=True, ready_since=since, boot_id=reported, jobs={JobType.POST_DRAIN: job})
+    assert await_reboot(view, NEW).progress == progress
+
+
+def test_node_that_is_back_is_not_rebooting() -> None:
+    view = replace(VIEW, os_image=NEW, ready=True, kubernetes_wanted="v2", kubelet="v1")
+    assert await_reboot(view, NEW).progress == (
+        "n1: it runs Kubernetes v1 instead of v2. Show the agent's log on node n1: journalctl -u rancher-system-agent "
+        "--no-pager -n 100"
     )
 
 

@@ -92,6 +92,13 @@ def test_node_job(job_type: JobType) -> None:
     assert node_job(OWNER, SETTINGS, node="n1", job_type=job_type, suspended=True) == job
 
 
+@pytest.mark.parametrize("job_type", NODE_TYPES)
+def test_job_that_reboots_records_the_boot_before(job_type: JobType) -> None:
+    made = [node_job(OWNER, SETTINGS, node="n1", job_type=job_type, boot_id=boot)["metadata"] for boot in ("a", "")]
+    recorded = {"management.harvesterhci.io/boot-id": "a"} if job_type is not JobType.PRE_DRAIN else None
+    assert [one.get("annotations") for one in made] == [recorded, None]
+
+
 @pytest.mark.rule(
     "api: node Jobs have node and one of four steps as labels",
     "api: Pods of node Jobs have the Job's labels",

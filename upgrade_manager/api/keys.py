@@ -48,6 +48,8 @@ ANNOTATION_ACKNOWLEDGED = f"{PREFIX}/acknowledged-request"
 ANNOTATION_PROGRESS = f"{PREFIX}/progress"
 #: The begin of that step, in UTC.
 ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
+#: On Jobs that reboot their node: the Node's status.nodeInfo.bootID when the Job was created.
+ANNOTATION_BOOT_ID = f"{PREFIX}/boot-id"
 
 #: On Events: the reconcile_id of the log lines of the reconcile that recorded it first.
 ANNOTATION_RECONCILE_ID = f"{PREFIX}/reconcile-id"

@@ -8,6 +8,12 @@ from datetime import UTC, datetime
 #: `datetime.fromisoformat` alone accepts more than RFC 3339, such as week dates.
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})", re.ASCII)
 
+#: English, whatever the locale.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
 
 def format_time(moment: datetime) -> str:
     """Format an aware datetime as `2025-11-21T09:00:00Z`; fractions are truncated."""
@@ -15,12 +21,16 @@ def format_time(moment: datetime) -> str:
 
 
 def format_clock(moment: datetime) -> str:
-    """Format the time of day of an aware datetime for messages, such as 13:39 UTC, which a duration would change."""
-    return f"{moment.astimezone(UTC):%H:%M} UTC"
+    """Format an aware datetime for messages, such as 13:39 UTC on 26 November; a duration would change the message.
+
+    It has the day, because a message stays in a status: the day of its reader is unknown.
+    """
+    there = moment.astimezone(UTC)
+    return f"{there:%H:%M} UTC on {there.day} {_MONTHS[there.month - 1]}"
 
 
 def clock_of(text: str) -> str:
-    """Return the time of day of an RFC 3339 time, for messages; the text itself if it is none."""
+    """Return an RFC 3339 time in the form of `format_clock`; the text itself if it is none."""
     moment = parse_time(text)
     return format_clock(moment) if moment else text
 

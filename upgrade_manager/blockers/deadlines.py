@@ -33,8 +33,6 @@ DRAIN = timedelta(minutes=5)
 EVACUATION = timedelta(minutes=10)
 #: The time in which a node shuts down, boots and starts its kubelet.
 REBOOT = timedelta(seconds=USUAL_REBOOT)
-#: A node that becomes Ready within this time after the end of its Job has not rebooted yet.
-SHUTDOWN = timedelta(seconds=30)
 #: The time in which Harvester reports further progress of an import, in whole percents, and a Job may end.
 PROGRESS = timedelta(minutes=10)
 #: The time in which Fleet deploys a changed value of Harvester's chart.
@@ -175,8 +173,7 @@ def leftover_budgets(wait: EvacuationWait) -> timedelta | None:
 
 def reboot(wait: ReturnWait) -> timedelta:
     """Return the deadline of a reboot; a node that is Ready again on the old OS is overdue at once."""
-    back = wait.ready_changed - wait.since
-    return back if wait.is_ready and back >= SHUTDOWN else REBOOT
+    return wait.ready_changed - wait.since if wait.has_rebooted else REBOOT
 
 
 def lost_node(wait: ReturnWait) -> timedelta:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.deadlines import lost_node, reboot
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
@@ -38,7 +37,7 @@ def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
         release_kubernetes=wait.release_kubernetes,
         is_ready=is_ready,
         since=objects.text(ready, "lastTransitionTime"),
-        left=format_time(wait.since) if isinstance(wait, RebootWait) else "",
+        has_rebooted=wait.has_rebooted if isinstance(wait, RebootWait) else wait.has_rebooted or None,
     )
     if obstacle is None:
         # The node has come back, which the phase has not seen yet.

@@ -225,6 +225,8 @@ class ReturnWait(Wait):
     #: The time at which the node became Ready or NotReady; `since` if the node does not report the time.
     ready_changed: datetime
     is_ready: bool = False
+    #: True for a Ready node that reports another boot than before its reboot.
+    has_rebooted: bool = False
 
     @property
     def progressed(self) -> datetime:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, LABEL_REPEATED, LABEL_REQUEST
+from upgrade_manager.api.keys import (
+    ANNOTATION_BOOT_ID,
+    ANNOTATION_PROGRESS,
+    ANNOTATION_PROGRESS_TIME,
+    LABEL_REPEATED,
+    LABEL_REQUEST,
+)
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 
 if TYPE_CHECKING:
@@ -54,6 +60,9 @@ class JobState:
     request: str = ""
     #: The step that the Job's command reports, as in "3/9 stop-vms"; empty without a report.
     step: str = ""
+    #: The id of the boot in which its node was when the Job was created; empty for other Jobs, and those of earlier
+    #: versions.
+    boot_id: str = ""
     #: The time of its creation; empty if unknown.
     created: str = ""
     #: The time at which the Job's Pods were allowed to start, at first or after a suspension; empty before.
@@ -101,6 +110,7 @@ class JobState:
             repeated=labels.get(LABEL_REPEATED) == "true",
             request=labels.get(LABEL_REQUEST, ""),
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
+            boot_id=annotations.get(ANNOTATION_BOOT_ID) or "",
             created=metadata.get("creationTimestamp") or "",
             started=started,
             suspended_at=_met_at(conditions, "Suspended"),

@@ -44,24 +44,24 @@ def not_back(
     kubelet: str = "",
     release_kubernetes: str = "",
     since: str = "",
-    left: str = "",
+    has_rebooted: bool | None = None,
 ) -> NodeObstacle | None:
     """Return why a node is not Ready, or does not run the release; None if neither holds.
 
     `release_os` is empty for a node that need not run the release yet, and `release_kubernetes` unless the kubelet is
-    older. `since` is the time at which the node became Ready or NotReady, and `left` the time at which its reboot
-    began; empty if unknown.
+    older. `since` is the time at which the node became Ready or NotReady; empty if unknown. `has_rebooted`
+    is True for a node that reports another boot than before its reboot, and False until then; None without a reboot.
     """
-    found = f"it runs {os_image or 'an unknown OS'}"
     runs_os = not release_os or os_image == release_os
-    wanted = found if runs_os else f"{found} instead of {release_os}"
     if not is_ready:
         ways_out = not_ready_ways_out(node) if runs_os or not os_image else _boot(node)
-        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=ways_out)
+        reported = f"; it last reported {os_image}" if os_image else ""
+        return NodeObstacle(why=f"{not_ready(since)}{reported}", ways_out=ways_out)
     if not runs_os:
-        if os_image and "" < left < since:
+        wanted = f"it runs {os_image or 'an unknown OS'} instead of {release_os}"
+        if os_image and has_rebooted:
             wanted = f"it rebooted at {clock_of(since)} into the old system, {os_image} (boot fallback)"
-        return NodeObstacle(why=wanted, ways_out=_boot_release(node))
+        return NodeObstacle(why=wanted, ways_out=_find_boot(node) if has_rebooted is False else _boot_release(node))
     if release_kubernetes:
         return NodeObstacle(why=outdated(kubelet, release_kubernetes), ways_out=(agent_log(node),))
     return None
@@ -103,6 +103,14 @@ def _boot(node: str) -> tuple[Remedy, ...]:
     """
     start, *others = not_ready_ways_out(node)
     return (Remedy(f"{start}; if it does not boot, reset it once, so that its fallback starts"), *others)
+
+
+def _find_boot(node: str) -> tuple[Remedy, ...]:
+    """Return the remedies for a Ready node whose reboot into the release nothing shows."""
+    return (
+        Remedy(f"Find out on node {node} whether it has rebooted", command="journalctl --list-boots --no-pager"),
+        Remedy("The node is drained: if it has not rebooted, reboot it"),
+    )
 
 
 def _boot_release(node: str) -> tuple[Remedy, ...]:

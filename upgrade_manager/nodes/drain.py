@@ -193,7 +193,7 @@ def runs_release(view: NodeView, release_os: str) -> bool:
     return view.os_image == release_os and view.ready and not view.kubernetes_outdated
 
 
-def not_back(view: NodeView, release_os: str, *, left: str = "") -> NodeObstacle:
+def not_back(view: NodeView, release_os: str, *, reboots: bool = False) -> NodeObstacle:
     """Return why a node that has to run the release does not run it, or is not Ready."""
     found = node_obstacles.not_back(
         view.name,
@@ -203,7 +203,7 @@ def not_back(view: NodeView, release_os: str, *, left: str = "") -> NodeObstacle
         release_kubernetes=view.kubernetes_wanted,
         is_ready=view.ready,
         since=view.ready_since,
-        left=left,
+        has_rebooted=view.has_rebooted if reboots else view.has_rebooted or None,
     )
     if found is None:
         raise ValueError(f"node {view.name} runs the release")
@@ -213,13 +213,14 @@ def not_back(view: NodeView, release_os: str, *, left: str = "") -> NodeObstacle
 def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
-    began = view.os_upgrade.completed if view.os_upgrade else ""
-    obstacle = not_back(view, release_os, left=began)
-    if view.ready and began and began < view.ready_since:
+    obstacle = not_back(view, release_os, reboots=True)
+    if view.ready and (view.has_rebooted or view.os_image == release_os):
         progress = f"{view.name}: {obstacle.why}. {obstacle.ways_out[0]}"
     else:
+        began = view.os_upgrade.completed if view.os_upgrade else ""
         # Unlike a duration, the begin does not change the message.
-        reboots = f"{view.name}: rebooting{f' since {clock_of(began)}' if began else ''}; {obstacle.why}"
+        since = f"{view.name}: rebooting{f' since {clock_of(began)}' if began else ''}"
+        reboots = since if view.ready else f"{since}; {obstacle.why}"
         progress = f"{reboots}. If it takes over {_OVERDUE} min: {obstacle.ways_out[0]}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
 

@@ -70,6 +70,8 @@ class NodeView:
     cordoned: bool = False
     #: True while the node has the taint by which the pre-drain Job moves VMs away.
     tainted: bool = False
+    #: The id of the boot that the node's kubelet reports; empty if unknown.
+    boot_id: str = ""
     #: The node's annotation pendingOSImage; empty without the annotation.
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
@@ -158,6 +160,16 @@ class NodeView:
     def os_upgrade(self) -> JobState | None:
         """The Job that upgrades the node's operating system and reboots the node; None before the Job exists."""
         return self.jobs.get(JobType.SINGLE_NODE_UPGRADE) or self.jobs.get(JobType.POST_DRAIN)
+
+    @property
+    def has_rebooted(self) -> bool:
+        """True for a node that has become Ready after its Job, in another boot than the Job began in.
+
+        A kubelet that restarts becomes Ready in the same boot. A Job of an earlier version has not recorded the boot.
+        """
+        job = self.os_upgrade
+        is_ready = self.ready and job is not None and "" < job.completed < self.ready_since
+        return is_ready and job is not None and bool(job.boot_id and self.boot_id) and job.boot_id != self.boot_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

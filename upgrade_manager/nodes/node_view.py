@@ -195,6 +195,7 @@ class _CachedNode:
             ready_since=objects.condition(node, "Ready").get("lastTransitionTime") or "",
             cordoned=is_cordoned,
             tainted=bool(objects.spec(node).get("taints")),
+            boot_id=info.get("bootID", ""),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=plan.secret,
             machine=plan.machine,

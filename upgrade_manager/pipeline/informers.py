@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_BOOT_ID,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PROGRESS,
@@ -53,10 +54,12 @@ FAILURE_TTL = 60.0
 UNSEEN_TTL = 10.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
-_JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
+_JOB_ANNOTATIONS = frozenset({ANNOTATION_BOOT_ID, ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
 #: Annotations and other metadata of a Node that the transform keeps unchanged.
 _NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
 _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
+#: Fields of a Node's status.nodeInfo that the transform keeps.
+_NODE_INFO = ("osImage", "kubeletVersion", "bootID")
 #: Metadata of a Pod that the transform keeps.
 _POD_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
 
@@ -298,7 +301,7 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
             "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "addresses": [one for one in status.get("addresses") or [] if one.get("type") == "InternalIP"][:1],
             "daemonEndpoints": {"kubeletEndpoint": (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}},
-            "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
+            "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in _NODE_INFO},
         },
     }
 

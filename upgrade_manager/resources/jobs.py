@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_BOOT_ID,
     HARVESTER_SYSTEM,
     LABEL_JOB_TYPE,
     LABEL_NODE,
@@ -67,10 +68,12 @@ def node_job(
     suspended: bool = False,
     repeated: bool = False,
     request: str = "",
+    boot_id: str = "",
 ) -> dict[str, Any]:
     """Build a Job that upgrades a node, as root on the host; `repeated` marks a drain of an upgraded node.
 
     `request` is the request of Rancher that the Job answers; empty on a single node, which Rancher does not drain.
+    `boot_id` is the node's present boot, which a Job that reboots the node records.
 
     A suspended Job may go with its plan; the patch that resumes it removes the ownerReference.
     """
@@ -79,6 +82,7 @@ def node_job(
     job["metadata"]["labels"] |= {key: value for key, value in marks.items() if value}
     env = [plan_name(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
     if job_type in REBOOTING:
+        job["metadata"] |= {"annotations": {ANNOTATION_BOOT_ID: boot_id}} if boot_id else {}
         env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
     apply = container(settings, ["upgrade_node.sh"], env) | {
         "args": [job_type.value],

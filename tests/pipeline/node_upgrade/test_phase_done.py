@@ -39,7 +39,7 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
     await stage.rancher("n2", pre=OPTIONS)
     await stage.report("n1", ready="Unknown")
     problem = (
-        f"it was upgraded, and the upgrade waits for it, because it is not Ready; it runs {RELEASE['os']}. "
+        f"it was upgraded, and the upgrade waits for it, because it is not Ready; it last reported {RELEASE['os']}. "
         "Check the console of node n1, and start it"
     )
     held = "n2: waiting for Node n1: it is not Ready"

@@ -36,8 +36,8 @@ async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, *, record: bool) ->
     outcome = await stage.complete("n1", "single-node-upgrade")
     assert shown(outcome) == Waiting(
         waits=(),
-        message=f"n1: rebooting; it runs Harvester v1.6.1 instead of {RELEASE['os']}. If it takes over 30 min: Find "
-        "out on node n1 why it booted the fallback: journalctl -b -1 --no-pager -n 100 (0 of 1 nodes done)",
+        message="n1: rebooting. If it takes over 30 min: Find out on node n1 whether it has rebooted: journalctl "
+        "--list-boots --no-pager (0 of 1 nodes done)",
     )
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert await stage.pending_os("n1") == RELEASE["os"]

@@ -135,6 +135,22 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     assert format_time(reboot.since) == now
 
 
+@pytest.mark.rule("nodes: a node fell back only once it is Ready in another boot with the old OS")
+async def test_reboot_ends_with_the_boot_that_the_job_records(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1")
+    await stage.report("n1", os="Harvester v1.6.1", boot="a")
+    await stage.enter()
+    await stage.run()
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": format_time(virtual_now())}
+    await stage.finish("n1", "single-node-upgrade", {"conditions": [complete]})
+    back = format_time(virtual_now() + timedelta(minutes=5))
+    for boot, has_rebooted in (("a", False), ("b", True)):
+        await stage.report("n1", os="Harvester v1.6.1", since=back, boot=boot)
+        (reboot,) = await waits(stage)
+        assert isinstance(reboot, RebootWait)
+        assert reboot.has_rebooted is has_rebooted
+
+
 async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")

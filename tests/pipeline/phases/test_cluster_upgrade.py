@@ -40,7 +40,7 @@ async def test_job_is_created_once(cluster: Harvester) -> None:
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
 
 
-ATTEMPT = Waiting(waits=(), message=FIRST, detail="running since 00:00 UTC")
+ATTEMPT = Waiting(waits=(), message=FIRST, detail="running since 00:00 UTC on 1 January")
 SECOND = replace(ATTEMPT, message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed")
 OVER = Failed(
     cause="The upgrade of the components failed: BackoffLimitExceeded: it was tried 3 times",

@@ -285,7 +285,10 @@ LOST = "it was upgraded, and the upgrade waits for it, because"
             id="cordoned",
         ),
         pytest.param(
-            {"ready": "False"}, f"{LOST} it is not Ready; it runs {RELEASE['os']}. {CONSOLE}", 0, id="not Ready"
+            {"ready": "False"},
+            f"{LOST} it is not Ready; it last reported {RELEASE['os']}. {CONSOLE}",
+            0,
+            id="not Ready",
         ),
         pytest.param({"os": "Old"}, f"{LOST} it runs Old instead of {RELEASE['os']}. {FALLBACK}", 0, id="fell back"),
         pytest.param(

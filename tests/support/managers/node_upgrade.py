@@ -142,10 +142,20 @@ class NodeUpgradeRun:
     async def reboot(self, node: str) -> None:
         await self.report(node)
 
-    async def report(self, node: str, *, os: str = RELEASE["os"], ready: str = "True", kubelet: str = "") -> None:
+    async def report(
+        self,
+        node: str,
+        *,
+        os: str = RELEASE["os"],
+        ready: str = "True",
+        since: str = "",
+        kubelet: str = "",
+        boot: str = "",
+    ) -> None:
         """Let the node's kubelet report a status."""
-        info = {"osImage": os, "kubeletVersion": kubelet}
-        status = {"conditions": [{"type": "Ready", "status": ready}], "nodeInfo": info}
+        info = {"osImage": os, "kubeletVersion": kubelet, "bootID": boot}
+        changed = {"lastTransitionTime": since} if since else {}
+        status = {"conditions": [{"type": "Ready", "status": ready, **changed}], "nodeInfo": info}
         await self.cluster.finish(NODES, node, "", status)
 
     async def cordon(self, node: str, *, cordoned: bool) -> None:

@@ -60,12 +60,20 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
 async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
     match effect:
         case StartJob(node=node, job_type=job_type, request=request):
-            marks = {"suspended": effect.suspended, "repeated": effect.repeated}
-            job_of = node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, request=request, **marks)
-            await ctx.ensure(JOBS, job_of)
+            job = node_job(
+                ctx.owner,
+                ctx.job_settings,
+                node=node,
+                job_type=job_type,
+                suspended=effect.suspended,
+                repeated=effect.repeated,
+                request=request,
+                boot_id=view.boot_id,
+            )
+            await ctx.ensure(JOBS, job)
         case RemoveJob(job_type=job_type):
-            job = view.old_jobs.get(job_type) or view.jobs[job_type]
-            await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
+            old = view.old_jobs.get(job_type) or view.jobs[job_type]
+            await ctx.remove(JOBS, old.name, namespace=old.namespace, uid=old.uid)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
         case SetPendingOS(node=node, os_image=os_image):

@@ -261,13 +261,12 @@ class NodeWaits:
         yield return_wait(
             self.ctx,
             kind,
-            view.name,
+            view,
             # Before its reboot the node runs the previous release, as it should.
             release_os=self.release_os if state in _RUNS_RELEASE else "",
             release_kubernetes=view.kubernetes_wanted if state in _RUNS_RELEASE else "",
             since=since,
             changed=changed,
-            is_ready=view.ready,
         )
 
     def _refused_cordon(self, node: str, error: str) -> Wait:
@@ -341,24 +340,24 @@ def known_wait(
 def return_wait(
     ctx: ReconcileContext,
     kind: type[ReturnWait],
-    name: str,
+    view: NodeView,
     *,
     release_os: str,
     release_kubernetes: str,
     since: datetime | None,
     changed: datetime | None,
-    is_ready: bool,
 ) -> ReturnWait:
     """Return a wait for a node to come back, since that time or since this process saw it first."""
-    began = since or first_seen(ctx, kind, name)
+    began = since or first_seen(ctx, kind, view.name)
     return kind(
-        name=name,
-        node=name,
+        name=view.name,
+        node=view.name,
         since=began,
         release_os=release_os,
         release_kubernetes=release_kubernetes,
         ready_changed=changed or began,
-        is_ready=is_ready,
+        is_ready=view.ready,
+        has_rebooted=view.has_rebooted,
     )
 
 

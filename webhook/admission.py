@@ -161,7 +161,7 @@ def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
     kept = sorted(numbered[:MAX_FINDINGS], key=lambda entry: (entry[1], entry[0]))
     findings = [finding for _, _, finding in kept]
     if left := len(numbered) - len(kept):
-        findings.append(Finding(message=_MORE.format(left), field="spec"))
+        findings.append(Finding(problem=_MORE.format(left), field="spec"))
     return findings
 
 
@@ -171,7 +171,7 @@ def _toolkit(plan: object) -> list[str | None]:
 
 
 def _denied(message: str, *, field: str = "") -> Verdict:
-    return Verdict(findings=[Finding(message=message, field=field)])
+    return Verdict(findings=[Finding(problem=message, field=field)])
 
 
 def _delete(request: AdmissionRequest) -> Verdict:

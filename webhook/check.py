@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.api.remedy import Remedy, remedy_text
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
 
@@ -41,13 +42,21 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A problem; its message names the object, the problem and the remedy."""
+    """A problem with its remedies."""
 
-    message: str
+    #: Names the object, what is wrong with it, and what to do if that is no command.
+    problem: str
+    #: A command stands in a remedy, so that a terminal shows it alone on its line.
+    remedies: tuple[Remedy, ...] = ()
     #: Path of a field of the plan; "" for the field of the check.
     field: str = ""
     #: False for a warning, with which the plan is admitted.
     denies: bool = True
+
+    @property
+    def message(self) -> str:
+        """Problem and remedies as one text, as kubectl prints it."""
+        return f"{self.problem}. {remedy_text(self.remedies)}" if self.remedies else self.problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +74,11 @@ class Check:
 
 
 class CannotRun(Exception):
-    """A check of the command `preflight` cannot be made from the user's machine; the text is the reason."""
+    """A check of the command `preflight` cannot be made by this user, or from this machine; the text is the reason."""
+
+
+class NotNeeded(Exception):
+    """A check of the command `preflight` does not apply, or the user has left it out; the text is the reason."""
 
 
 class Outcome(StrEnum):
@@ -75,8 +88,10 @@ class Outcome(StrEnum):
     FAILED = "failed"
     #: A warning, for example that the cluster lacks the API that the check reads; the plan is admitted.
     WARNING = "warning"
-    #: Of the command `preflight` alone: the check cannot be made from the user's machine.
+    #: Of the command `preflight` alone: the check does not apply, or the user has left it out.
     SKIPPED = "skipped"
+    #: Of the command `preflight` alone: the check cannot be made, so that the plan may still be refused.
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ admission.py and preflight/gate.py call it with the checks of catalogue.py.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError
-from webhook.check import CannotRun, CheckResult, Finding, Outcome
+from webhook.check import CannotRun, CheckResult, Finding, NotNeeded, Outcome
 from webhook.cluster import NotInstalled
 
 if TYPE_CHECKING:
@@ -61,15 +62,14 @@ async def _run(
             findings = list(await check.find(subject))
     except NotInstalled as missing:
         text = f"check {check.name!r} skipped: the cluster does not serve {missing}"
-        findings = [Finding(message=text, denies=False)]
-    except CannotRun as reason:
-        return CheckResult(
-            name=check.name, outcome=Outcome.SKIPPED, seconds=loop_time() - began, warnings=(str(reason),)
-        )
+        findings = [Finding(problem=text, denies=False)]
+    except (CannotRun, NotNeeded) as reason:
+        outcome = Outcome.UNKNOWN if isinstance(reason, CannotRun) else Outcome.SKIPPED
+        return CheckResult(name=check.name, outcome=outcome, seconds=loop_time() - began, warnings=(str(reason),))
     except TimeoutError:
         findings = [_impossible(check, f"the cluster was not read within {deadline:.0f} s")]
     except Forbidden as error:
-        findings = [Finding(message=forbidden(check, error))]
+        findings = [Finding(problem=forbidden(check, error))]
     except KubeError as error:
         findings = [_impossible(check, str(error))]
     except Exception:  # an error in one check must not hide what the others find
@@ -85,10 +85,10 @@ def _result(check: Check, findings: Sequence[Finding], *, seconds: float) -> Che
         name=check.name,
         outcome=outcome,
         seconds=seconds,
-        findings=tuple(Finding(message=one.message, field=one.field or check.field) for one in denials),
+        findings=tuple(replace(one, field=one.field or check.field) for one in denials),
         warnings=tuple(one.message for one in findings if not one.denies),
     )
 
 
 def _impossible(check: Check, reason: str, *, remedy: str = "Try again") -> Finding:
-    return Finding(message=f"check {check.name!r} cannot be made: {reason}. {remedy}")
+    return Finding(problem=f"check {check.name!r} cannot be made: {reason}. {remedy}")

@@ -32,7 +32,7 @@ FLAG = "--webhook-bind-address"
 #: Seconds for running reviews when the server stops, which is longer than any review.
 _DRAIN_TIMEOUT = DEADLINE + 2
 _JSON = "application/json"
-_INTERNAL_ERROR = Finding(message="The review failed unexpectedly. See the log of the webhook, then try again")
+_INTERNAL_ERROR = Finding(problem="The review failed unexpectedly. See the log of the webhook, then try again")
 #: Operations whose admission is logged, like every denial.
 _LOGGED = frozenset({"CREATE", "DELETE"})
 log = structlog.get_logger(__name__)

@@ -295,9 +295,9 @@ async def test_cluster_without_a_manager_is_reported_in_each_format(tmp_path: Pa
         lines = table.splitlines()
         assert code == 1
         assert lines[0].startswith("API server https://127.0.0.1:")
-        assert lines[1].split() == ["CHECK", "RESULT", "DETAILS"]
+        assert lines[2].split() == ["CHECK", "RESULT", "DETAILS"]
         assert "CustomResourceDefinition  passed   It has all fields of version 0.1.0." in lines
-        assert "  kubectl apply -k deploy" in lines
+        assert "kubectl apply -k deploy" in lines[lines.index("REMEDIES") :]
         code, text = await run("-o", "json", "--wait=0s")
         document = json.loads(text)
     assert (code, document["passed"], document["version"]) == (1, False, "0.1.0")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.cli.preflight_view import PreflightView
 from webhook.check import Finding
 from webhook.preflight.gate import Report
@@ -14,6 +15,8 @@ from webhook.preflight.row import Row
 
 BIND = "kubectl create clusterrolebinding r:alice --clusterrole=r --user=alice"
 PLAN = {"metadata": {"name": "demo"}, "spec": {"version": "v1.8.0"}}
+UNCORDON = Remedy("Uncordon it", command="kubectl uncordon node-1")
+FORGED = Remedy("Run it", command="rm -rf /\x1b[2K")
 VIEW = PreflightView(
     context="prod",
     server="https://10.0.0.1:6443",
@@ -22,8 +25,16 @@ VIEW = PreflightView(
     report=Report(
         rows=[
             Row(check="Harvester", outcome="passed"),
-            Row(check="disk space", outcome="skipped", reason="You need get on nodes/proxy"),
-            Row(check="nodes", outcome="failed", findings=[Finding(message="One."), Finding(message="Two.")]),
+            Row(check="disk space", outcome="unknown", reason="You need get on nodes/proxy"),
+            Row(
+                check="nodes",
+                outcome="failed",
+                findings=[
+                    Finding(problem="Node node-1 is cordoned", remedies=(UNCORDON,)),
+                    Finding(problem="Two. Do this", remedies=(FORGED,)),
+                    Finding(problem="Three."),
+                ],
+            ),
         ],
         running="v1.7.1",
         is_skipped=True,
@@ -35,21 +46,51 @@ Context prod, server https://10.0.0.1:6443, runs v1.7.1, target v1.8.0
 
 CHECK       RESULT   DETAILS
 Harvester   passed
-disk space  skipped  You need get on nodes/proxy
-nodes       failed   One.
-                     Two.
+disk space  unknown  You need get on nodes/proxy
+nodes       failed   Node node-1 is cordoned
+                     Two. Do this
+                     Three.
+
+REMEDIES
+# nodes: Node node-1 is cordoned
+# Uncordon it:
+kubectl uncordon node-1
+# nodes: Two. Do this
+# Run it
 
 Toolkit image: me/toolkit:v1.8.0.
-1 of 3 checks failed, 1 skipped.
+1 of 3 checks failed. Not made, so that the plan may still be refused: disk space.
 The webhook skips all checks of this plan, because it has the annotation skip-webhook.
 
 An administrator gives you the missing permissions:
 {BIND}
 """
+NARROW = """\
+disk space  unknown  You need get on
+                     nodes/proxy
+nodes       failed   Node node-1 is
+                     cordoned
+                     Two. Do this
+                     Three.
+
+REMEDIES
+# nodes: Node node-1 is cordoned
+# Uncordon it:
+kubectl uncordon node-1
+"""
 
 
-def test_table_ends_with_the_command_alone_on_its_line() -> None:
-    assert VIEW.table() == TABLE
+@pytest.mark.rule("admission: preflight shows each command alone on its line, which it never wraps")
+def test_commands_stand_alone_below_the_table() -> None:
+    assert VIEW.table(width=None) == TABLE
+    assert VIEW.table(width=200) == TABLE
+
+
+@pytest.mark.rule("admission: preflight shows each command alone on its line, which it never wraps")
+def test_details_alone_are_wrapped() -> None:
+    """A terminal of 10 columns is too narrow for the table, whose details keep 20."""
+    assert NARROW in VIEW.table(width=41)
+    assert NARROW in VIEW.table(width=10)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +111,7 @@ def test_table_ends_with_the_command_alone_on_its_line() -> None:
     ],
 )
 def test_first_line_names_cluster_and_releases(view: PreflightView, first: str) -> None:
-    assert view.table().startswith(first)
+    assert view.table(width=None).startswith(first)
 
 
 def test_document_has_the_same_facts() -> None:
@@ -86,7 +127,18 @@ def test_document_has_the_same_facts() -> None:
     assert (found["passed"], found["skippedByWebhook"], found["toolkitImage"]) == (False, True, "me/toolkit:v1.8.0")
     assert found["checks"][1] == {
         "name": "disk space",
-        "outcome": "skipped",
+        "outcome": "unknown",
         "findings": [],
         "reason": "You need get on nodes/proxy",
     }
+    assert (found["notMade"], found["checks"][2]["findings"][:2]) == (
+        ["disk space"],
+        [
+            {
+                "field": "",
+                "message": "Node node-1 is cordoned",
+                "remedies": [{"text": "Uncordon it", "command": "kubectl uncordon node-1"}],
+            },
+            {"field": "", "message": "Two. Do this", "remedies": [{"text": "Run it"}]},
+        ],
+    )

@@ -57,7 +57,7 @@ async def test_all_reasons_are_printed_at_once(cluster: Cluster, hook: Webhook) 
         'The UpgradePlan "demo" is invalid: ',
         f"* spec.image: {IMAGE}",
         "* spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",
-        "* spec: Node node-0 is cordoned. Run kubectl uncordon node-0",
+        "* spec: Node node-0 is cordoned. Uncordon it: kubectl uncordon node-0",
         f"* spec: {NOT_READY}",
     ]
 

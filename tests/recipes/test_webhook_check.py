@@ -28,7 +28,7 @@ async def _find(subject: Subject) -> list[Finding]:
     nodes = await subject.cluster.list(NODES)
     names = [objects.name(node) for node in nodes if _LABEL in objects.strings(node, "metadata", "labels")]
     remedy = f"Wait until it is not: kubectl get nodes -l {_LABEL}"
-    return [Finding(message=f"Node {name} is in maintenance. {remedy}") for name in names]
+    return [Finding(problem=f"Node {name} is in maintenance. {remedy}") for name in names]
 
 
 CHECK = Check(name="maintenance", field="spec", find=_find)

@@ -63,7 +63,7 @@ async def test_all_reasons_are_given_at_once(simulation: Simulation, admission: 
             "kubectl get versions.harvesterhci.io -n harvester-system"
         ),
         "spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",
-        "spec: Node node-1 is cordoned. Run kubectl uncordon node-1",
+        "spec: Node node-1 is cordoned. Uncordon it: kubectl uncordon node-1",
     ]
 
 

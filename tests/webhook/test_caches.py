@@ -142,7 +142,7 @@ async def test_cordon_just_before_a_plan_denies_it() -> None:
         # No event reaches the cache.
         webhook.caches._informers[listings.NODES].put = lambda _: None  # type: ignore[method-assign, assignment]
         await webhook.simulation.client().patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": True}}))
-        assert await webhook.create() == ["Node node-1 is cordoned. Run kubectl uncordon node-1"]
+        assert await webhook.create() == ["Node node-1 is cordoned. Uncordon it: kubectl uncordon node-1"]
         await webhook.simulation.client().patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": False}}))
         assert await webhook.create() == []
 

@@ -217,8 +217,8 @@ async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
 
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_findings_are_deduplicated_and_cut() -> None:
-    many = [Finding(message=f"VM {number}", field="spec") for number in range(5000)]
-    checks = [checking(*many, *many), checking(Finding(message="last"), name="b")]
+    many = [Finding(problem=f"VM {number}", field="spec") for number in range(5000)]
+    checks = [checking(*many, *many), checking(Finding(problem="last"), name="b")]
     response = await posted(review(), admission(checks=checks))
     assert len(response.messages) == MAX_FINDINGS + 1
     assert response.messages[0] == "spec: VM 0"
@@ -228,7 +228,7 @@ async def test_findings_are_deduplicated_and_cut() -> None:
 
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_long_messages_are_cut_to_1_kib() -> None:
-    findings = [Finding(message=f"{number} " + "\N{SNOWMAN}" * 5000) for number in range(200)]
+    findings = [Finding(problem=f"{number} " + "\N{SNOWMAN}" * 5000) for number in range(200)]
     response = await posted(review(), denying(*findings))
     assert {len(message.removeprefix("spec: ").encode()) <= MAX_MESSAGE for message in response.messages} == {True}
     assert response.messages[0].endswith("…")
@@ -236,7 +236,7 @@ async def test_long_messages_are_cut_to_1_kib() -> None:
 
 
 async def test_control_characters_and_surrogates_are_replaced() -> None:
-    response = await posted(review(name="demo\x00\n"), denying(Finding(message="a\x1b[31m\nb\ud800c")))
+    response = await posted(review(name="demo\x00\n"), denying(Finding(problem="a\x1b[31m\nb\ud800c")))
     assert response.messages == ["spec: a?[31m?b?c"]
     assert '"demo??" is invalid' in response.review["status"]["message"]
 

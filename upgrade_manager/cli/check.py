@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.api.text import bounded_line
+from upgrade_manager.cli.check_table import Entry, table_lines, terminal_width
 from upgrade_manager.cli.installation.catalogue import check_all
 from upgrade_manager.cli.installation.cluster import Cluster
 from upgrade_manager.cli.installation.row import Outcome
@@ -19,7 +20,7 @@ from upgrade_manager.cli.session import connected, run_command
 from upgrade_manager.kube.clock import loop_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.cli.installation.row import Row
     from upgrade_manager.cli.session import Session
@@ -60,18 +61,17 @@ def has_passed(rows: Sequence[Row]) -> bool:
 
 
 def _table(session: Session, rows: Sequence[Row]) -> str:
-    width = max(len(row.name) for row in rows) + 2
-    lines = [f"API server {session.server}, upgrade-manager {__version__}", f"{'CHECK':<{width}}{'RESULT':<9}DETAILS"]
-    lines += [line.rstrip() for row in rows for line in _lines(row, width)]
+    lines = [f"API server {session.server}, upgrade-manager {__version__}", ""]
+    lines += table_lines([_entry(row) for row in rows], width=terminal_width())
     failed = sum(row.outcome is Outcome.FAILED for row in rows)
     lines += ["", f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
     return "\n".join(lines) + "\n"
 
 
-def _lines(row: Row, width: int) -> Iterator[str]:
-    yield f"{row.name:<{width}}{row.outcome:<9}{bounded_line(row.reason)}"
-    # Alone, so that it can be copied.
-    yield from (f"  {command}" for command in row.commands)
+def _entry(row: Row) -> Entry:
+    reason = bounded_line(row.reason)
+    remedies = [[f"# {row.name}: {reason}", *row.commands]] if row.commands else []
+    return Entry(name=row.name, outcome=row.outcome, details=[reason], remedies=remedies)
 
 
 def _json(session: Session, rows: Sequence[Row]) -> str:

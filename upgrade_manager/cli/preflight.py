@@ -15,6 +15,7 @@ from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli import preflight_view, version_list
+from upgrade_manager.cli.check_table import terminal_width
 from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.preflight_view import PreflightView
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from webhook.preflight.iso_server import IsoServer
 
 STANDARD_INPUT = "-"
+#: Exit statuses: a check has failed; none has, but some could not be made.
+FAILED, UNPROVEN = 1, 3
 
 
 def preflight(options: PreflightOptions) -> int:
@@ -70,10 +73,10 @@ async def _check(session: Session, iso: IsoServer, plan: Object, options: Prefli
         certificates=TlsProbe(), kubelets=kubelets, iso=iso, clock=SystemClock(), on_wait=print_message
     )
     report = await check(plan, session.client, options.toolkit, around, skip_iso=options.skip_iso)
-    image = _toolkit_image(plan, options.toolkit)
+    image = toolkit_image(plan, options.toolkit)
     view = PreflightView(context=session.context, server=session.server, plan=plan, image=image, report=report)
-    sys.stdout.write(view.document() if options.output == "json" else view.table())
-    return int(not report.passed)
+    sys.stdout.write(view.document() if options.output == "json" else view.table(width=terminal_width()))
+    return FAILED if report.failed else UNPROVEN if report.unknown else 0
 
 
 async def _versions(session: Session, iso: IsoServer, options: PreflightOptions) -> int:
@@ -118,7 +121,7 @@ def read_plan(file: str) -> Object:
     return dict(plan)
 
 
-def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
+def toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
     """Return the toolkit image that the plan gets, for a line; empty without a plan, or if it gets none."""
     spec = UpgradePlanSpec.read(objects.mapping(plan, "spec"))
     choice = decide(spec, PlanAnnotations(objects.strings(plan, "metadata", "annotations")), toolkit)

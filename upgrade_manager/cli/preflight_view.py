@@ -6,15 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.text import name_list
+from upgrade_manager.cli.check_table import Entry, table_lines
+from upgrade_manager.display.remedies import remedy_lines, shown
 from upgrade_manager.kube import objects
-from webhook.preflight.row import FAILED, SKIPPED, printable
+from webhook.preflight.row import SKIPPED, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from upgrade_manager.kube.objects import Object
     from webhook.preflight.gate import Report
-    from webhook.preflight.row import Row
+    from webhook.preflight.row import Finding, Row
 
 _WEBHOOK_SKIPS = "The webhook skips all checks of this plan, because it has the annotation skip-webhook."
 
@@ -36,24 +37,23 @@ class PreflightView:
         version, image = (objects.text(self.plan, "spec", key) for key in ("version", "image"))
         return f"image {image}" if image else version
 
-    def table(self) -> str:
-        """Return the lines for a terminal; a command stands alone on its line."""
+    def table(self, *, width: int | None) -> str:
+        """Return the lines for a terminal of that width, or for a pipe; a command stands alone on its line."""
         rows, bind = self.report.rows, self.report.bind
-        width = max(len(row.check) for row in rows) + 2
         first = head(context=self.context, server=self.server, running=self.report.running, target=self.target)
-        lines = [first, "", f"{'CHECK':<{width}}{'RESULT':<9}DETAILS"]
-        lines += [line for row in rows for line in _lines(row, width)]
+        lines = [first, "", *table_lines([_entry(row) for row in rows], width=width)]
         lines += ["", *([f"Toolkit image: {printable(self.image)}."] if self.image else [])]
         lines += [self._summary()]
         lines += [_WEBHOOK_SKIPS] if self.report.is_skipped else []
         lines += ["", "An administrator gives you the missing permissions:", bind] if bind else []
-        return "\n".join(line.rstrip() for line in lines) + "\n"
+        return "\n".join(lines) + "\n"
 
     def _summary(self) -> str:
-        rows = self.report.rows
-        failed, skipped = (sum(row.outcome == outcome for row in rows) for outcome in (FAILED, SKIPPED))
+        rows, failed, unknown = self.report.rows, self.report.failed, self.report.unknown
+        skipped = sum(row.outcome == SKIPPED for row in rows)
         first = f"{failed} of {len(rows)} checks failed" if failed else "No check failed"
-        return f"{first}, {skipped} skipped." if skipped else f"{first}."
+        first = f"{first}, {skipped} skipped." if skipped else f"{first}."
+        return f"{first} Not made, so that the plan may still be refused: {name_list(unknown)}." if unknown else first
 
     def document(self) -> str:
         """Return the same facts as JSON."""
@@ -64,11 +64,12 @@ class PreflightView:
             "target": self.target,
             "plan": objects.name(self.plan),
             "passed": self.report.passed,
+            "notMade": self.report.unknown,
             "skippedByWebhook": self.report.is_skipped,
             "toolkitImage": self.image,
             "bindCommand": self.report.bind,
         }
-        return json.dumps({**facts, "checks": [_entry(row) for row in self.report.rows]}, indent=2) + "\n"
+        return json.dumps({**facts, "checks": [_document(row) for row in self.report.rows]}, indent=2) + "\n"
 
 
 def head(*, context: str, server: str, running: str, target: str) -> str:
@@ -78,17 +79,27 @@ def head(*, context: str, server: str, running: str, target: str) -> str:
     return printable(f"{where}, server {server}, {runs}{f', target {target}' if target else ''}")
 
 
-def _lines(row: Row, width: int) -> Iterator[str]:
-    details = [printable(one.message) for one in row.findings] or [printable(row.reason)]
-    for index, detail in enumerate(details):
-        check, outcome = (row.check, row.outcome) if index == 0 else ("", "")
-        yield f"{check:<{width}}{outcome:<9}{detail}"
+def _entry(row: Row) -> Entry:
+    details = [printable(one.problem) for one in row.findings] or [printable(row.reason)]
+    remedies = [_remedies(row.check, one) for one in row.findings if one.remedies]
+    return Entry(name=row.check, outcome=row.outcome, details=details, remedies=remedies)
 
 
-def _entry(row: Row) -> dict[str, Any]:
+def _remedies(check: str, finding: Finding) -> list[str]:
+    return [f"# {check}: {printable(finding.problem)}", *remedy_lines(shown(finding.remedies))]
+
+
+def _document(row: Row) -> dict[str, Any]:
     return {
         "name": row.check,
         "outcome": row.outcome,
-        "findings": [{"field": one.field, "message": one.message} for one in row.findings],
+        "findings": [
+            {
+                "field": one.field,
+                "message": one.problem,
+                "remedies": [remedy.entry() for remedy in shown(one.remedies)],
+            }
+            for one in row.findings
+        ],
         "reason": row.reason,
     }

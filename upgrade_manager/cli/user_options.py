@@ -23,7 +23,10 @@ _PLAN = "name of the plan; else the newest that has not ended, else the newest"
 _CHECK = "check whether the manager is installed and works"
 _CHECK_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
 _PREFLIGHT = "check whether an upgrade may start"
-_PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
+_PREFLIGHT_EPILOG = (
+    "exit status: 0 if the plan starts, 1 after a failed check or without access, 2 for a usage error, 3 if no check "
+    "failed, but some could not be made"
+)
 _STATUS = "show how an upgrade proceeds"
 _STATUS_EPILOG = (
     "exit status: 0, also of an upgrade that failed and after Ctrl-C in a watch; 1 without the plan or access to it, "

@@ -1,6 +1,6 @@
 """The remedies of blockers as lines to copy: a comment, the command alone on its line, and the command that undoes it.
 
-view.py reads them; tables.py and cli/remedies.py show the lines.
+view.py reads them; tables.py, cli/remedies.py and cli/preflight_view.py show the lines.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 def shown_remedies(raw: object, *, text: str) -> tuple[Remedy, ...]:
     """Parse the remedies of a blocker; `text` is the one that earlier versions wrote alone."""
-    return tuple(
-        Remedy(one_line(one.text), command=_command(one.command), undo=_command(one.undo))
-        for one in read_remedies(raw, text=text)
-    )
+    return shown(read_remedies(raw, text=text))
+
+
+def shown(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Return the remedies for a terminal."""
+    return tuple(Remedy(one_line(one.text), command=_command(one.command), undo=_command(one.undo)) for one in remedies)
 
 
 def _command(text: str) -> str:

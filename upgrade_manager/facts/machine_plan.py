@@ -72,10 +72,11 @@ class Hook:
 _COUNT = re.compile(r"(?P<plan>[0-9a-zA-Z-]{1,64}) (?P<number>[0-9]{1,6})", re.ASCII)
 #: Characters of a Secret's uid in a request: Rancher creates the Secret of a reinstalled node again.
 _UID = 8
-_SHOW = f"kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
+#: Lists the Machines and their nodes.
+SHOW_MACHINES = f"kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
 #: Machines of one node that the remedies name.
 _CHOICES = 3
-_SHOW_MACHINES = Remedy("Show the Machines and their nodes", command=_SHOW)
+_LIST_MACHINES = Remedy("Show the Machines and their nodes", command=SHOW_MACHINES)
 #: The hook of a node on which Rancher has set no hook for the manager.
 NO_HOOK = Hook()
 
@@ -307,12 +308,12 @@ def counting(plans: Sequence[MachinePlan], machine: Machine | None, *, node: str
         problem = (
             f"the Node's annotation {ANNOTATION_MACHINE} names {machine.name}, whose machine-plan Secret is missing"
         )
-        return replace(first, machine_problem=problem, machine_ways_out=(_SHOW_MACHINES,))
+        return replace(first, machine_problem=problem, machine_ways_out=(_LIST_MACHINES,))
     if len(plans) == 1:
         return first
     others = name_list(sorted(one.machine for one in plans if one is not first))
     problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
-    ways_out = (_SHOW_MACHINES, *(_name_machine(node, one.machine) for one in plans[:_CHOICES]))
+    ways_out = (_LIST_MACHINES, *(_name_machine(node, one.machine) for one in plans[:_CHOICES]))
     return replace(first, machine_problem=problem, machine_ways_out=ways_out)
 
 
@@ -334,11 +335,18 @@ def _read_secret(secret: Object) -> MachinePlan:
 
 
 def _name_machine(node: str, machine: str) -> Remedy:
-    return Remedy(f"If its Machine is {machine}, name it on the Node", command=correct_annotation(node, [machine]))
+    return Remedy(f"If its Machine is {machine}, name it on the Node", command=_annotate(node, machine))
 
 
-def correct_annotation(node: str, machines: Sequence[str]) -> str:
-    """Return the command by which the Node names its Machine; of several Machines, or without one, the user chooses."""
-    machine = machines[0] if len(machines) == 1 else "MACHINE"
-    annotate = f"kubectl annotate --overwrite node {node} {ANNOTATION_MACHINE}={machine}"
-    return annotate if len(machines) == 1 else f"{_SHOW}; {annotate}"
+def correct_annotation(node: str, machines: Sequence[str]) -> tuple[Remedy, ...]:
+    """Return how the Node names its Machine; of several Machines, or without one, the user chooses."""
+    if len(machines) == 1:
+        return (Remedy("Correct its annotation", command=_annotate(node, machines[0])),)
+    edit = Remedy(
+        f"Set annotation {ANNOTATION_MACHINE} to the name of its Machine", command=f"kubectl edit node {node}"
+    )
+    return _LIST_MACHINES, edit
+
+
+def _annotate(node: str, machine: str) -> str:
+    return f"kubectl annotate --overwrite node {node} {ANNOTATION_MACHINE}={machine}"

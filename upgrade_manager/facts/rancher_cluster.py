@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.kube import objects
 
@@ -23,8 +24,9 @@ NAME = f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}"
 RANCHER = "rancher"
 #: The log of all replicas: any of them may be the leader.
 LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={RANCHER} --tail=100 --prefix --timestamps"
-#: The message about a missing cluster, with the remedy.
-ABSENT = f"{NAME} (provisioning.cattle.io) does not exist. Rancher creates it; show Rancher's log: {LOGS}"
+#: The problem of a missing cluster, and the remedy.
+ABSENT = f"{NAME} (provisioning.cattle.io) does not exist"
+SHOW_LOG = Remedy("Rancher creates it; show Rancher's log", command=LOGS)
 #: The most conditions in a message; the conditions of several objects often have equal messages.
 _MAX_CONDITIONS = 3
 

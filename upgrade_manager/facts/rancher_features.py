@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.rancher_cluster import LOGS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import RANCHER_FEATURES
@@ -16,19 +17,22 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 MULTI_CLUSTER = "multi-cluster-management"
+#: The remedy, after which nothing is to be given back: Harvester needs the default.
+FOLLOW_DEFAULT = Remedy(
+    "Let the Feature follow its default, which restarts Rancher",
+    command=f'kubectl patch {RANCHER_FEATURES.name} {MULTI_CLUSTER} --type merge -p \'{{"spec":{{"value":null}}}}\'',
+)
 #: The fields that hold its value; the first one that is set counts.
 _FIELDS = (("status", "lockedValue"), ("spec", "value"), ("status", "default"))
 
 
 def set_by_a_user(feature: Object) -> str:
-    """Return that a user has made Rancher manage other clusters, with the remedy; empty if none has."""
+    """Return that a user has made Rancher manage other clusters; empty if none has."""
     if objects.value(feature, "status", "lockedValue") is not None or not objects.is_true(feature, "spec", "value"):
         return ""
     return (
         f"Rancher's Feature {MULTI_CLUSTER} has spec.value true, with which Rancher manages other clusters, and "
-        "cluster-upgrade fails once it has upgraded Rancher. Let the Feature follow its default, which restarts "
-        f"Rancher: kubectl patch {RANCHER_FEATURES.name} {MULTI_CLUSTER} --type merge "
-        """-p '{"spec":{"value":null}}'"""
+        "cluster-upgrade fails once it has upgraded Rancher"
     )
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-LIST = f"kubectl get {VERSIONS.name} -n {HARVESTER_SYSTEM}"
+#: The remedy for a Version that does not exist.
+CREATE = Remedy("Create it, or create a plan for one of", command=f"kubectl get {VERSIONS.name} -n {HARVESTER_SYSTEM}")
+#: The remedy for a Setting that does not show the release that runs.
+SHOW_LOG = Remedy("Show Harvester's log", command=f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester")
 
 
 def missing(name: str) -> str:
-    """Return the message about a Version that does not exist, with the remedy."""
-    return f"{named(name)} does not exist. Create it, or create a plan for one of: {LIST}"
+    """Return the problem of a plan whose Version does not exist."""
+    return f"{named(name)} does not exist"
 
 
 def without_url(name: str) -> str:
@@ -28,9 +32,8 @@ def without_url(name: str) -> str:
 
 
 def not_running() -> str:
-    """Return the message about the Setting that does not show the release that runs, with the remedy."""
-    logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
-    return f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets. Run {logs}"
+    """Return the problem of a Setting that does not show the release that runs."""
+    return f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets"
 
 
 def running(setting: Object) -> str:

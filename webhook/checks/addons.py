@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts import addons
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import ADDONS as RESOURCE
@@ -20,18 +21,18 @@ _SETTLED = {True: frozenset({"AddonDeploySuccessful"}), False: frozenset({"", "A
 
 async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(ADDONS)
-    return [Finding(message=problem) for addon in found if (problem := _problem(addon))]
+    return [finding for addon in found if (finding := _finding(addon))]
 
 
-def _problem(addon: Object) -> str:
+def _finding(addon: Object) -> Finding | None:
     enabled, state = objects.is_true(addon, "spec", "enabled"), objects.text(addon, "status", "status")
     if state in _SETTLED[enabled]:
-        return ""
+        return None
     wanted, place = "enabled" if enabled else "disabled", f"-n {objects.text(addon, 'metadata', 'namespace')}"
     show = f"kubectl describe {RESOURCE.name} {place} {objects.name(addon)}"
-    return (
-        f"{addons.named(addon)} is {wanted}, but in state {addons.state(addon)}. Wait until it has settled, or repair "
-        f"it: {show}"
+    return Finding(
+        problem=f"{addons.named(addon)} is {wanted}, but in state {addons.state(addon)}",
+        remedies=(Remedy("Wait until it has settled, or repair it", command=show),),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SCHEDULE_VM_BACKUPS, VIRTUAL_MACHINE_BACKUPS
 from webhook.check import Check, Finding
@@ -17,38 +18,42 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     """Check each kind; raise NotInstalled for a missing kind only if the other kind has no problem."""
-    messages: list[str] = []
+    findings: list[Finding] = []
     missing: list[NotInstalled] = []
     kinds = await read_each(subject.cluster, BACKUPS, BACKUP_SCHEDULES)
     for found, describe in zip(kinds, (_backup, _schedule), strict=True):
         if isinstance(found, NotInstalled):
             missing.append(found)
         else:
-            messages += filter(None, map(describe, found))
-    if missing and not messages:
+            findings += filter(None, map(describe, found))
+    if missing and not findings:
         raise missing[0]
-    return [Finding(message=message) for message in messages]
+    return findings
 
 
-def _backup(backup: Object) -> str:
+def _backup(backup: Object) -> Finding | None:
     if objects.is_true(backup, "status", "readyToUse") or isinstance(objects.value(backup, "status", "error"), dict):
-        return ""
+        return None
     progress = objects.number(backup, "status", "progress") or 0
     delete = f"kubectl delete {VIRTUAL_MACHINE_BACKUPS.name} {_place(backup)}"
-    about = f"VirtualMachineBackup {objects.qualified_name(backup)}"
-    return f"{about} is in progress ({progress} %). Wait until it is ready, or delete it: {delete}"
+    return Finding(
+        problem=f"VirtualMachineBackup {objects.qualified_name(backup)} is in progress ({progress} %)",
+        remedies=(Remedy("Wait until it is ready, or delete it", command=delete),),
+    )
 
 
-def _schedule(schedule: Object) -> str:
+def _schedule(schedule: Object) -> Finding | None:
     if objects.is_true(schedule, "status", "suspended"):
-        return ""
+        return None
     about = f"ScheduleVMBackup {objects.qualified_name(schedule)}"
     if objects.is_true(schedule, "spec", "suspend"):
         show = f"kubectl describe {SCHEDULE_VM_BACKUPS.name} {_place(schedule)}"
-        return f"{about} is being suspended. Wait until its status.suspended is true: {show}"
-    patch = """--type merge -p '{"spec":{"suspend":true}}'"""
-    suspend = f"kubectl patch {SCHEDULE_VM_BACKUPS.name} {_place(schedule)} {patch}"
-    return f"{about} is not suspended. Suspend it until the upgrade has ended: {suspend}"
+        wait = Remedy("Wait until its status.suspended is true", command=show)
+        return Finding(problem=f"{about} is being suspended", remedies=(wait,))
+    patch = f"kubectl patch {SCHEDULE_VM_BACKUPS.name} {_place(schedule)} --type merge -p "
+    suspend, resume = (f"""{patch}'{{"spec":{{"suspend":{value}}}}}'""" for value in ("true", "false"))
+    remedy = Remedy("Suspend it until the upgrade has ended", command=suspend, undo=resume)
+    return Finding(problem=f"{about} is not suspended", remedies=(remedy,))
 
 
 def _place(obj: Object) -> str:

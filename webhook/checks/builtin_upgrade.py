@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADES as RESOURCE
 from webhook.check import Check, Finding
@@ -22,11 +23,11 @@ _ENDED = ("Succeeded", "Failed")
 
 async def _find(subject: Subject) -> list[Finding]:
     upgrades = await subject.cluster.list(UPGRADES)
-    return [Finding(message=problem) for upgrade in upgrades if (problem := _problem(upgrade))]
+    return [finding for upgrade in upgrades if (finding := _finding(upgrade))]
 
 
-def _problem(upgrade: Object) -> str:
-    """Return the reason why the Upgrade blocks other upgrades, by the rule of Harvester's webhook; else empty."""
+def _finding(upgrade: Object) -> Finding | None:
+    """Return why the Upgrade blocks other upgrades, by the rule of Harvester's webhook; None if it does not."""
     labels = objects.strings(upgrade, "metadata", "labels")
     state = labels.get(_STATE, "")
     if state not in _ENDED:
@@ -34,10 +35,11 @@ def _problem(upgrade: Object) -> str:
     elif labels.get(_CLEANUP) == "Pending":
         problem = "still cleaning up"
     else:
-        return ""
+        return None
     name = objects.name(upgrade)
     show = f"kubectl describe {RESOURCE.name} -n {HARVESTER_SYSTEM} {name}"
-    return f"Upgrade {HARVESTER_SYSTEM}/{name} is {problem}. Wait until it has ended: {show}"
+    wait = Remedy("Wait until it has ended", command=show)
+    return Finding(problem=f"Upgrade {HARVESTER_SYSTEM}/{name} is {problem}", remedies=(wait,))
 
 
 CHECK = Check(name="built-in upgrade", field="spec", find=_find)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import is_in_progress, wait_command
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.listings import PLANS
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     plans = [plan for plan in await subject.cluster.list(PLANS) if objects.name(plan) != subject.name]
-    return [Finding(message=problem) for plan in plans if (problem := _problem(plan))]
+    return [finding for plan in plans if (finding := _finding(plan))]
 
 
-def _problem(plan: Object) -> str:
+def _finding(plan: Object) -> Finding | None:
     name, status = objects.name(plan), objects.mapping(plan, "status")
-    if is_in_progress(status):
-        phase = objects.text(status, "currentPhase") or "unknown"
-        return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait_command(name)}"
-    return ""
+    if not is_in_progress(status):
+        return None
+    phase = objects.text(status, "currentPhase") or "unknown"
+    wait = Remedy("Wait until it has ended", command=wait_command(name))
+    return Finding(problem=f"UpgradePlan {name} is in progress (phase {phase})", remedies=(wait,))
 
 
 CHECK = Check(name="concurrency", field="spec", find=_find)

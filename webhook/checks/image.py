@@ -24,16 +24,16 @@ async def _find(subject: Subject) -> list[Finding]:
         return []
     problem = image_problem(subject.spec.image)
     if problem:
-        return [Finding(message=problem)]
+        return [Finding(problem=problem)]
     name = subject.spec.image.removeprefix(f"{HARVESTER_SYSTEM}/")
     found = await subject.cluster.list(image(name))
     if not found:
         absent = missing(name)
-        return [Finding(message=f"{named(name)} {absent.why}. {'. '.join(map(str, absent.ways_out))}")]
+        return [Finding(problem=f"{named(name)} {absent.why}", remedies=absent.ways_out)]
     if objects.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
         return []
     lacks = f"lacks the annotation {SHARED_ANNOTATION}, without which several Pods cannot mount it"
-    return [Finding(message=f"{named(name)} {lacks}. {IMPORT_AGAIN}")]
+    return [Finding(problem=f"{named(name)} {lacks}. {IMPORT_AGAIN}")]
 
 
 CHECK = Check(name="image", field="spec.image", find=_find)

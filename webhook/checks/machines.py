@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
@@ -21,20 +22,21 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     machines = await subject.cluster.list(MACHINES)
-    return [Finding(message=problem) for one in machines if (problem := _problem(one))]
+    return [finding for one in machines if (finding := _finding(one))]
 
 
-def _problem(machine: Object) -> str:
+def _finding(machine: Object) -> Finding | None:
     name, phase = objects.name(machine), objects.text(machine, "status", "phase")
     deleted = deletion(machine)
     if deleted:
-        remedies = ". ".join(map(str, ways_out(RESOURCE, machine)))
-        return f"Machine {FLEET_LOCAL}/{name} is not Running: {deleted}. {remedies}"
+        problem = f"Machine {FLEET_LOCAL}/{name} is not Running: {deleted}"
+        return Finding(problem=problem, remedies=ways_out(RESOURCE, machine))
     if phase == "Running":
-        return ""
+        return None
     state = f"in phase {phase}, not Running" if phase else "not Running: it has no phase yet"
     show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
-    return f"Machine {FLEET_LOCAL}/{name} is {state}. Wait until it is Running, or repair it: {show}"
+    wait = Remedy("Wait until it is Running, or repair it", command=show)
+    return Finding(problem=f"Machine {FLEET_LOCAL}/{name} is {state}", remedies=(wait,))
 
 
 CHECK = Check(name="machines", field="spec", find=_find)

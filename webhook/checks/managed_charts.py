@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.managed_charts import named, not_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MANAGED_CHARTS as RESOURCE
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     charts = await subject.cluster.list(MANAGED_CHARTS)
-    return [Finding(message=problem) for chart in charts if (problem := _problem(chart))]
+    return [finding for chart in charts if (finding := _finding(chart))]
 
 
-def _problem(chart: Object) -> str:
+def _finding(chart: Object) -> Finding | None:
     ready = objects.condition(chart, "Ready")
     if objects.text(ready, "status") == "True":
-        return ""
+        return None
     show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {objects.name(chart)}"
-    return f"{named(chart)} is not ready: {not_ready(chart)}. Wait until it is, or repair it: {show}"
+    remedy = Remedy("Wait until it is, or repair it", command=show)
+    return Finding(problem=f"{named(chart)} is not ready: {not_ready(chart)}", remedies=(remedy,))
 
 
 CHECK = Check(name="managed charts", field="spec", find=_find)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.remedy import remedy_text
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts.live_migration import uncordoned
 from upgrade_manager.facts.node_obstacles import not_ready_ways_out
 from upgrade_manager.kube import objects
@@ -26,18 +26,19 @@ async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(NODES)
     nodes = uncordoned(found, await held_nodes(subject.cluster, found))
     if not nodes:
-        return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
-    problems = {objects.name(node): list(_problems(node)) for node in nodes}
-    return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in problems.items() if all_]
+        join = Remedy("Wait until one has joined", command="kubectl get nodes")
+        return [Finding(problem="The cluster has no nodes", remedies=(join,))]
+    return [finding for node in nodes for finding in _findings(node)]
 
 
-def _problems(node: Object) -> Iterator[str]:
+def _findings(node: Object) -> Iterator[Finding]:
     name, ready = objects.name(node), objects.condition(node, "Ready")
     if objects.text(ready, "status") != "True":
         reason = objects.excerpt(ready, "message") or "its kubelet has not reported"
-        yield f"not Ready: {reason}. {remedy_text(not_ready_ways_out(name))}"
+        yield Finding(problem=f"Node {name} is not Ready: {reason}", remedies=not_ready_ways_out(name))
     if objects.is_true(node, "spec", "unschedulable"):
-        yield f"cordoned. Run kubectl uncordon {name}"
+        uncordon = Remedy("Uncordon it", command=f"kubectl uncordon {name}")
+        yield Finding(problem=f"Node {name} is cordoned", remedies=(uncordon,))
 
 
 CHECK = Check(name="nodes", field="spec", find=_find)

@@ -33,7 +33,7 @@ async def find_unknown(subject: Subject, names: Mapping[int, str]) -> list[Findi
     known = [] if isinstance(machines, NotInstalled) else machines
     unknown = unknown_nodes(names.values(), nodes=nodes, machines=known)
     return [
-        Finding(message=f"Node {name} does not exist. Correct the name, or remove it", field=f"{FIELD}[{index}]")
+        Finding(problem=f"Node {name} does not exist. Correct the name, or remove it", field=f"{FIELD}[{index}]")
         for index, name in names.items()
         if name in unknown
     ]
@@ -43,7 +43,7 @@ def late_pauses(plan: object, names: Mapping[int, str]) -> list[Finding]:
     """Return a warning for each name whose node's upgrade has started by the plan's status."""
     late = node_states.late_pauses(objects.mapping(plan, "status"), names.values())
     return [
-        Finding(message=late[name], field=f"{FIELD}[{index}]", denies=False)
+        Finding(problem=late[name], field=f"{FIELD}[{index}]", denies=False)
         for index, name in names.items()
         if name in late
     ]

@@ -19,8 +19,8 @@ FIELD = "metadata.annotations"
 async def _find(subject: Subject) -> list[Finding]:
     annotations = subject.annotations
     invalid = [*annotations.invalid, *annotations.without_effect]
-    denials = [Finding(message=str(one), field=f"{FIELD}[{one.key}]") for one in invalid]
-    return [*denials, *(Finding(message=text, denies=False) for text in annotations.unknown_messages.values())]
+    denials = [Finding(problem=str(one), field=f"{FIELD}[{one.key}]") for one in invalid]
+    return [*denials, *(Finding(problem=text, denies=False) for text in annotations.unknown_messages.values())]
 
 
 CHECK = Check(name="annotations", field=FIELD, find=_find)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.facts.rancher_features import set_by_a_user
+from upgrade_manager.facts.rancher_features import FOLLOW_DEFAULT, set_by_a_user
 from webhook.check import Check, Finding
 from webhook.listings import MULTI_CLUSTER_FEATURE
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     features = await subject.cluster.list(MULTI_CLUSTER_FEATURE)
-    return [Finding(message=problem) for feature in features if (problem := set_by_a_user(feature))]
+    problems = [problem for feature in features if (problem := set_by_a_user(feature))]
+    return [Finding(problem=problem, remedies=(FOLLOW_DEFAULT,)) for problem in problems]
 
 
 CHECK = Check(name="rancher features", field="spec", find=_find)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 async def _find(subject: Subject) -> list[Finding]:
     decision = decide(subject.spec, subject.annotations, subject.toolkit)
     if isinstance(decision, ToolkitRefusal):
-        return [Finding(message=one.message, field=one.field) for one in decision.problems]
-    return [Finding(message=remark, denies=False) for remark in decision.remarks]
+        return [Finding(problem=one.message, field=one.field) for one in decision.problems]
+    return [Finding(problem=remark, denies=False) for remark in decision.remarks]
 
 
 CHECK = Check(name="toolkit image", field="metadata.annotations", find=_find)

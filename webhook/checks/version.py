@@ -29,15 +29,15 @@ async def _find(subject: Subject) -> list[Finding]:
     if subject.spec.image:
         return []
     if not name:
-        return [Finding(message="Required. Set it to the name of a Version, or set spec.image")]
+        return [Finding(problem="Required. Set it to the name of a Version, or set spec.image")]
     if not is_object_name(name):
         # It could break the selector.
-        return [Finding(message=versions.missing(name))]
+        return [_missing(name)]
     found, settings = await read_all(subject.cluster, version(name), SERVER_VERSION)
     if not found:
-        return [Finding(message=versions.missing(name))]
+        return [_missing(name)]
     refusal = await _refusal(subject, name, running="".join(map(versions.running, settings[:1])))
-    return [Finding(message=refusal)] if refusal else list(_warnings(name, found[0]))
+    return [Finding(problem=refusal)] if refusal else list(_warnings(name, found[0]))
 
 
 async def _refusal(subject: Subject, name: str, *, running: str) -> str:
@@ -52,16 +52,20 @@ async def _refusal(subject: Subject, name: str, *, running: str) -> str:
     return f"The upgrade from {current} to {name} is not allowed: {unknown}. {pairs.FORCED}" if unknown else ""
 
 
+def _missing(name: str) -> Finding:
+    return Finding(problem=versions.missing(name), remedies=(versions.CREATE,))
+
+
 def _warnings(name: str, found: Object) -> Iterator[Finding]:
     if not objects.text(found, "spec", "isoURL"):
-        yield Finding(message=versions.without_url(name), denies=False)
+        yield Finding(problem=versions.without_url(name), denies=False)
     if not objects.text(found, "spec", "isoChecksum"):
         yield _unchecked(name)
 
 
 def _unchecked(name: str) -> Finding:
     return Finding(
-        message=f"{versions.named(name)} lacks spec.isoChecksum, so nothing shows that the ISO is the "
+        problem=f"{versions.named(name)} lacks spec.isoChecksum, so nothing shows that the ISO is the "
         "release's. Set it to the SHA-512 of the ISO (sha512sum) before you create the plan",
         denies=False,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import MigrationTargets, kept_cordoned, uncordoned, waiting_vms
 from upgrade_manager.facts.vm_obstacles import has_machine, way_to_stop
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from webhook.check import Subject
 
 
+_RESTORE = Remedy(
+    "Set spec.restoreVM to true, with which the upgrade shuts it down and restarts it; or stop it yourself"
+)
+
+
 async def _find(subject: Subject) -> list[Finding]:
     """With restoreVM, VMs that cannot be migrated are shut down and restarted, as the user asked for."""
     if subject.spec.restore_vm:
@@ -29,7 +35,7 @@ async def _find(subject: Subject) -> list[Finding]:
     targets = MigrationTargets(uncordoned(nodes, held))
     if targets.is_single:
         return []  # no VM can be migrated: all are shut down
-    found = [Finding(message=_message(instance, reason)) for instance, reason in targets.problems(instances)]
+    found = [_finding(instance, reason) for instance, reason in targets.problems(instances)]
     return [*found, *_waiting(nodes, instances, held)]
 
 
@@ -40,17 +46,15 @@ def _waiting(nodes: Sequence[Object], instances: Sequence[Object], held: Collect
         return []
     clause = kept_cordoned(name_list(sorted(held)), f"VMs {name_list(names)}")
     text = f"{clause[0].upper()}{clause[1:]}. This plan finishes that first, and then migrates them"
-    return [Finding(message=text, denies=False)]
+    return [Finding(problem=text, denies=False)]
 
 
-def _message(instance: Object, reason: str) -> str:
-    """Return the reason and the remedy; the upgrade shuts down instances of VirtualMachines alone."""
+def _finding(instance: Object, reason: str) -> Finding:
+    """Return the reason and the remedies; the upgrade shuts down instances of VirtualMachines alone."""
     kind = VIRTUAL_MACHINES.kind if has_machine(instance) else VIRTUAL_MACHINE_INSTANCES.kind
-    restore = ""
-    if has_machine(instance):
-        restore = "Set spec.restoreVM to true, with which the upgrade shuts it down and restarts it. Or: "
-    stop = f"{restore}{'. '.join(map(str, way_to_stop(instance)))}"
-    return f"{kind} {objects.qualified_name(instance)} cannot be live-migrated: {reason}. {stop}"
+    problem = f"{kind} {objects.qualified_name(instance)} cannot be live-migrated: {reason}"
+    restore = (_RESTORE,) if has_machine(instance) else ()
+    return Finding(problem=problem, remedies=(*restore, *way_to_stop(instance)))
 
 
 CHECK = Check(name="VMs", field="spec", find=_find)

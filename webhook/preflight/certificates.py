@@ -56,7 +56,7 @@ def check(client: Client, preflight: Preflight, probe: UserProbe) -> Check:
             _check_reached(state, probe)
             await asyncio.sleep(state.retry_after)
             state = await preflight.certificates(client, subject.annotations)
-        return [Finding(message=problem) for problem in state.problems]
+        return [Finding(problem=problem) for problem in state.problems]
 
     return Check(name=NAME, field="spec", find=find)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -34,9 +35,9 @@ def check(client: Client, plan: Object) -> Check:
         try:
             await client.without_retries().raw("POST", UPGRADE_PLANS.path(), query=_DRY_RUN, body=plan)
         except AlreadyExists:
-            return [Finding(message=_exists(subject.name), field="metadata.name")]
+            return [_exists(subject.name)]
         except NotFound:
-            return [Finding(message=_NOT_INSTALLED)]
+            return [Finding(problem=_NOT_INSTALLED)]
         except (Terminal, Conflict) as error:
             if _is_missing_permission(error):
                 raise CannotRun(needs("create", UPGRADE_PLANS.name, EDITOR)) from error
@@ -46,11 +47,12 @@ def check(client: Client, plan: Object) -> Check:
     return Check(name=NAME, field="spec", find=find)
 
 
-def _exists(name: str) -> str:
-    return (
-        f"UpgradePlan {name} exists already. Use another name, or delete that plan once it has ended: "
-        f"kubectl delete {UPGRADE_PLANS.name} {name}"
+def _exists(name: str) -> Finding:
+    delete = Remedy(
+        "Use another name, or delete that plan once it has ended",
+        command=f"kubectl delete {UPGRADE_PLANS.name} {name}",
     )
+    return Finding(problem=f"UpgradePlan {name} exists already", remedies=(delete,), field="metadata.name")
 
 
 def _is_missing_permission(error: KubeError) -> bool:
@@ -62,5 +64,5 @@ def _is_missing_permission(error: KubeError) -> bool:
 def _findings(error: KubeError) -> list[Finding]:
     """Return a finding for each cause, else one in the API server's words."""
     causes = [one for one in objects.items(error.details, "causes") if objects.text(one, "field") != _NO_FIELD]
-    found = [Finding(message=objects.text(one, "message"), field=objects.text(one, "field")) for one in causes]
-    return found or [Finding(message=str(error).removeprefix(_ABOUT))]
+    found = [Finding(problem=objects.text(one, "message"), field=objects.text(one, "field")) for one in causes]
+    return found or [Finding(problem=str(error).removeprefix(_ABOUT))]

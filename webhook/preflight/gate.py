@@ -14,11 +14,11 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.preflight.check import Preflight
 from webhook.admission import is_skipped
 from webhook.catalogue import CHECKS
-from webhook.check import Subject
+from webhook.check import Finding, Subject
 from webhook.cluster import LiveReader, NotInstalled
 from webhook.preflight import certificates, creation, harvester, iso, kubelets, release
 from webhook.preflight.permission import Permissions, bind_command
-from webhook.preflight.row import FAILED, SKIPPED, Row
+from webhook.preflight.row import FAILED, SKIPPED, UNKNOWN, Row, printable
 from webhook.runner import run_checks
 from webhook.sharing import SnapshotReader
 
@@ -65,9 +65,19 @@ class Report:
     bind: str = ""
 
     @property
+    def failed(self) -> int:
+        """The number of failed checks."""
+        return sum(row.outcome == FAILED for row in self.rows)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The checks that could not be made, for which the plan may still be refused."""
+        return [row.check for row in self.rows if row.outcome == UNKNOWN]
+
+    @property
     def passed(self) -> bool:
-        """True if no check failed."""
-        return all(row.outcome != FAILED for row in self.rows)
+        """True if the plan starts."""
+        return not self.failed and not self.unknown
 
 
 async def check(
@@ -114,7 +124,7 @@ def _needs_plan(check: Check) -> bool:
 
 def _without_repeats(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the rows; of the installed webhook's findings only those that no other row has."""
-    known = {one.message for row in rows if row.check != creation.NAME for one in row.findings}
+    known = {printable(one.message) for row in rows if row.check != creation.NAME for one in row.findings}
     for row in rows:
         left = [one for one in row.findings if one.message not in known] if row.check == creation.NAME else row.findings
         if len(left) == len(row.findings):
@@ -122,7 +132,7 @@ def _without_repeats(rows: Sequence[Row]) -> Iterator[Row]:
         elif left:
             yield replace(row, findings=left)
         else:
-            yield replace(row, findings=[replace(row.findings[0], message=_SAME, field="spec")])
+            yield replace(row, findings=[Finding(problem=_SAME, field="spec")])
 
 
 _SAME = "The installed webhook denies the plan for the reasons below"

@@ -33,7 +33,7 @@ def check(client: Client) -> Check:
 
     async def find(_: Subject) -> list[Finding]:
         message = await problem(client)
-        return [Finding(message=message)] if message else []
+        return [Finding(problem=message)] if message else []
 
     return Check(name=NAME, field="spec", find=find)
 

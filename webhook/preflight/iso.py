@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from upgrade_manager.release.repository_client import shown
-from webhook.check import CannotRun, Check, Finding
+from webhook.check import Check, Finding, NotNeeded
 from webhook.preflight.iso_server import Unreachable
 from webhook.preflight.release import find_version
 
@@ -32,19 +32,19 @@ def check(server: IsoServer, *, is_skipped: bool) -> Check:
 
     async def find(subject: Subject) -> list[Finding]:
         if subject.spec.image:
-            raise CannotRun("spec.image names an ISO that is imported already")
+            raise NotNeeded("spec.image names an ISO that is imported already")
         version = await find_version(subject.cluster, subject.spec.version)
         if version is None:
             # The check of the version reports it.
             return []
         url = objects.text(version, "spec", "isoURL")
         if not url:
-            return [Finding(message=versions.without_url(subject.spec.version))]
+            return [Finding(problem=versions.without_url(subject.spec.version))]
         if is_skipped:
-            raise CannotRun("--skip-iso is set")
+            raise NotNeeded("--skip-iso is set")
         found = await iso_finding(server, url)
         where = f"{versions.named(subject.spec.version)}: ISO {shown(url)}"
-        return [replace(found, message=f"{where}: {found.message}")] if found else []
+        return [replace(found, problem=f"{where}: {found.problem}")] if found else []
 
     return Check(name=NAME, field="spec.version", find=find)
 
@@ -54,12 +54,12 @@ async def iso_finding(server: IsoServer, url: str) -> Finding | None:
     try:
         response = await server.ask(url)
     except Unreachable as error:
-        return Finding(message=f"{error}. {_FROM_HERE}")
+        return Finding(problem=f"{error}. {_FROM_HERE}")
     if response.status >= HTTPStatus.BAD_REQUEST:
-        return Finding(message=f"HTTP {response.status}{_phrase(response.status)}. {_CORRECT}")
+        return Finding(problem=f"HTTP {response.status}{_phrase(response.status)}. {_CORRECT}")
     if response.size is not None and response.size < MIN_SIZE:
         small = f"the file has {size_text(response.size)}, and ISOs of Harvester have several GiB. {_CORRECT}"
-        return Finding(message=small, denies=False)
+        return Finding(problem=small, denies=False)
     return None
 
 

@@ -15,7 +15,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.preflight.poller import ProbeError
-from webhook.check import CannotRun, Check, Finding
+from webhook.check import CannotRun, Check, Finding, NotNeeded
 from webhook.cluster import Listing
 from webhook.listings import keep
 
@@ -71,13 +71,13 @@ def check(client: Client, preflight: Preflight, plan: Object, *, on_wait: Callab
             # The check of annotations reports it.
             return []
         if skip:
-            raise CannotRun(f"The plan has the annotation {ANNOTATION_SKIP_DISK_CHECK}")
+            raise NotNeeded(f"The plan has the annotation {ANNOTATION_SKIP_DISK_CHECK}")
         nodes = await subject.cluster.list(_MANAGED)
         try:
             state = await settled(lambda: preflight.disks(client, subject.annotations, nodes, plan=plan), on_wait)
         except _NoProxy as error:
             raise CannotRun(_NO_PROXY) from error
-        return [Finding(message=problem) for problem in state.problems]
+        return [Finding(problem=problem) for problem in state.problems]
 
     return Check(name=NAME, field="spec", find=find)
 

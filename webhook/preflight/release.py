@@ -83,10 +83,10 @@ class Before:
 async def _find(subject: Subject) -> list[Finding]:
     running = await running_version(subject.cluster)
     if not running:
-        return [Finding(message=versions.not_running())]
+        return [Finding(problem=versions.not_running(), remedies=(versions.SHOW_LOG,))]
     before = await Before.read(subject.cluster, running=running)
     refusal = before.begun(subject.spec.version) or await _path(subject, before)
-    return [Finding(message=str(refusal))] if refusal else []
+    return [Finding(problem=str(refusal))] if refusal else []
 
 
 async def _path(subject: Subject, before: Before) -> Refusal | None:

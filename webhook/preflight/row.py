@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.check import Outcome
+from webhook.check import Finding, Outcome
 from webhook.review import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.check import CheckResult, Finding
+    from webhook.check import CheckResult
 
-__all__ = ["FAILED", "SKIPPED", "Row", "printable"]
+__all__ = ["FAILED", "SKIPPED", "UNKNOWN", "Finding", "Row", "printable"]
 
-FAILED, SKIPPED = str(Outcome.FAILED), str(Outcome.SKIPPED)
+FAILED, SKIPPED, UNKNOWN = map(str, (Outcome.FAILED, Outcome.SKIPPED, Outcome.UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The outcome of a check, or why it was skipped."""
+    """The outcome of a check, or why it was not made."""
 
     check: str
     outcome: str
     findings: Sequence[Finding] = ()
-    #: The reason why the check was skipped, or the check's warnings.
+    #: The reason why the check was not made, or the check's warnings.
     reason: str = ""
 
     @classmethod

@@ -28,8 +28,8 @@ PLAN: dict[str, Any] = {
 }
 REASONS = {
     "degraded-volume": r"^Volume longhorn-system/pvc-\S+ .* is not healthy: .* Longhorn rebuilds its replicas",
-    "cordoned-node": r"^Node node-2 is cordoned\. Run (?P<remedy>.*)$",
-    "single-replica": r"^Volume longhorn-system/pvc-\S+ .* has a single replica, .* Add a replica: (?P<remedy>.*)$",
+    "cordoned-node": r"^Node node-2 is cordoned\. Uncordon it: (?P<remedy>.*)$",
+    "single-replica": r"^Volume longhorn-system/pvc-\S+ .* has a single .* a replica: (?P<remedy>.*) \(2\) Undo it ",
 }
 
 

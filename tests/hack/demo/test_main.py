@@ -81,7 +81,8 @@ def test_refused_plan_is_accepted_after_the_remedies(tmp_path: Path, api: str) -
     assert status == 0, output
     refused, accepted = output.split("The same plan is accepted.")
     assert (
-        'The UpgradePlan "demo" is invalid: \n* spec: Node node-2 is cordoned. Run kubectl uncordon node-2' in refused
+        'The UpgradePlan "demo" is invalid: \n* spec: Node node-2 is cordoned. Uncordon it: kubectl uncordon node-2'
+        in refused
     )
     assert len(re.findall(r"^\* spec: ", refused, re.MULTILINE)) == 3
     assert "phase Initialize" not in refused

@@ -12,7 +12,7 @@ from webhook.cluster import NotInstalled
 
 SOURCE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "db"}
 RUNNING = "VirtualMachineBackup default/nightly is in progress ({} %). Wait until it is ready, or delete it: kubectl "
-ACTIVE = "ScheduleVMBackup default/nightly is not suspended. Suspend it until the upgrade has ended: kubectl patch "
+ACTIVE = "ScheduleVMBackup default/nightly is not suspended. (1) Suspend it until the upgrade has ended: kubectl patch "
 SUSPENDING = "ScheduleVMBackup default/nightly is being suspended. "
 
 

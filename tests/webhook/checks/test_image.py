@@ -16,7 +16,7 @@ def image(annotations: object = None, namespace: str = "harvester-system") -> Ob
 
 
 GOOD, OTHER = image({ANNOTATION: "True"}), image({ANNOTATION: "True"}, "default")
-ABSENT = "VirtualMachineImage harvester-system/iso does not exist. Import the ISO as image iso with backend cdi"
+ABSENT = "VirtualMachineImage harvester-system/iso does not exist. (1) Import the ISO as image iso with backend cdi"
 
 
 @pytest.mark.rule(

@@ -15,7 +15,9 @@ from webhook.checks.longhorn import CHECK
 SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
 OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "
 DEGRADED = "is not healthy: its robustness is degraded instead of healthy. Longhorn rebuilds its replicas once"
-IN_USE = "is {} and has a single replica, which is unavailable while its node reboots. Add a replica: kubectl patch "
+IN_USE = (
+    "is {} and has a single replica, which is unavailable while its node reboots. (1) Add a replica: kubectl patch "
+)
 UNUSED = "is {} and has a single replica. Delete it if it is not needed, or accept"
 CLAIM = {"namespace": "default", "pvcName": "disk"}
 

@@ -21,9 +21,9 @@ NO_PHASE = "Machine fleet-local/m1 is not Running: it has no phase yet. "
 
 DELETING = (
     "Machine fleet-local/m1 is not Running: it is being deleted, and its finalizer machine.cluster.x-k8s.io holds it. "
-    "Find out why the controller of machine.cluster.x-k8s.io does not end its work, and repair it. Show it: "
+    "(1) Find out why the controller of machine.cluster.x-k8s.io does not end its work, and repair it (2) Show it: "
 )
-COLLECTED = "Machine fleet-local/m1 is not Running: it is being deleted. Check the garbage collector: kubectl "
+COLLECTED = "Machine fleet-local/m1 is not Running: it is being deleted. (1) Check the garbage collector: kubectl "
 
 
 def machine(status: Any, namespace: str = "fleet-local") -> Object:

@@ -18,7 +18,7 @@ from webhook.checks.nodes import CHECK
 UNKNOWN = node("n1", ready="Unknown")
 NOT_READY = "Node n1 is not Ready: kubelet is posting ready status. (1) Check"
 DOWN = "(1) Check the console of node n1, and start it (2) Show its conditions: kubectl describe node n1"
-BOTH = f"{DOWN}. It is cordoned. Run kubectl uncordon n1"
+CORDONED_N1 = "Node n1 is cordoned. Uncordon it: kubectl uncordon n1"
 NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. (1) Check"
 
 
@@ -29,8 +29,8 @@ NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. (1) Check"
         pytest.param([node("n1"), node("n2")], [], id="ready"),
         pytest.param([], ["The cluster has no nodes. "], id="none"),
         pytest.param([UNKNOWN, node("n2", ready="False")], [NOT_READY, "Node n2 is not Ready: "], id="not ready"),
-        pytest.param([node("n1", cordoned=True)], ["Node n1 is cordoned. Run kubectl uncordon n1"], id="cordoned"),
-        pytest.param([node("n1", ready="False", cordoned=True)], [BOTH], id="not ready and cordoned"),
+        pytest.param([node("n1", cordoned=True)], [CORDONED_N1], id="cordoned"),
+        pytest.param([node("n1", ready="False", cordoned=True)], [DOWN, CORDONED_N1], id="not ready and cordoned"),
         pytest.param([named("n1")], [NOT_REPORTED], id="no status"),
         pytest.param([named("n1", spec=None, status={"conditions": None})], [NOT_REPORTED], id="null"),
         pytest.param([named("n1", spec=[], status={"conditions": ["Ready"]})], [NOT_REPORTED], id="wrong types"),

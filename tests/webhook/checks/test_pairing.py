@@ -24,11 +24,14 @@ def machine(name: str, of: object) -> Object:
 
 ONE, TWO = (machine(f"m-{name}", {"name": name}) for name in ("n1", "n2"))
 ITS_MACHINE = {ANNOTATION: "m-n1"}
-NO_ANNOTATION = f"Node n1 lacks the annotation {ANNOTATION}. Add it: {ANNOTATE}=m-n1"
 CORRECT = f"Correct its annotation: {ANNOTATE}=m-n1"
+NO_ANNOTATION = f"Node n1 lacks the annotation {ANNOTATION}. {CORRECT}"
 UNKNOWN = f"Node n1 names Machine fleet-local/m-x, which does not exist. {CORRECT}"
-CHOOSE = f"kubectl get machines.cluster.x-k8s.io -n fleet-local; {ANNOTATE}=MACHINE"
-AMBIGUOUS = f"Node n1 names Machine fleet-local/m-x, which does not exist. Correct its annotation: {CHOOSE}"
+CHOOSE = (
+    "(1) Show the Machines and their nodes: kubectl get machines.cluster.x-k8s.io -n fleet-local "
+    f"(2) Set annotation {ANNOTATION} to the name of its Machine: kubectl edit node n1"
+)
+AMBIGUOUS = f"Node n1 names Machine fleet-local/m-x, which does not exist. {CHOOSE}"
 OF_ANOTHER = f"Node n1 names Machine fleet-local/m-n2 of node n2. {CORRECT}"
 NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
 NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, whose status.nodeRef is empty. Wait"
@@ -47,7 +50,7 @@ NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, whose status.nodeRef is em
         pytest.param([node("n1", **UNMANAGED)], [ONE], [NO_LABEL], id="not managed"),
         pytest.param([named("n1", labels={LABEL: True}, annotations=ITS_MACHINE)], [ONE], [NO_LABEL], id="bool"),
         pytest.param([named("n1", labels={LABEL: "true"})], [ONE], [NO_ANNOTATION], id="no annotation"),
-        pytest.param([named("n1", labels=None, annotations=None)], [ONE], [NO_LABEL], id="null labels and annotations"),
+        pytest.param([named("n1", labels=None, annotations=None)], [ONE], [NO_LABEL, NO_ANNOTATION], id="null"),
         pytest.param([node("n1", machine="m-x")], [ONE], [UNKNOWN], id="unknown machine"),
         pytest.param(
             [node("n1", machine="m-x")],

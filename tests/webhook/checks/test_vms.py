@@ -14,7 +14,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, VIRTUAL_MAC
 from webhook.check import Subject
 from webhook.checks.vms import CHECK
 
-CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. Set spec.restoreVM to true, "
+CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. (1) Set spec.restoreVM to true, "
 SELECTOR = CANNOT.format("it has a node selector")
 DEVICES = CANNOT.format("it uses host devices")
 NO_NODE = CANNOT.format("no other node is schedulable")

@@ -173,12 +173,12 @@ async def test_wait_for_a_kubelet_is_shown() -> None:
     assert waits == ["waiting a minute for the kubelet of node node-1, as the upgrade would"]
 
 
-@pytest.mark.rule("admission: preflight skips what the user's machine cannot reach, with the reason")
+@pytest.mark.rule("admission: preflight names what it cannot check, with the reason, and does not pass such a plan")
 async def test_unreachable_api_servers_are_skipped() -> None:
     async with Simulation(scenario(api_servers={"10.53.0.1": SILENT})) as simulation:
         report = await gate(simulation, plan_of(BY_VERSION))
     outcome, why = reason(report, "certificates")
-    assert outcome == "skipped"
+    assert (outcome, report.passed, report.unknown) == ("unknown", False, ["certificates"])
     assert why.startswith("10.53.0.1:443 cannot be reached from this machine: the manager checks")
 
 
@@ -189,14 +189,15 @@ class RefusedKubelets:
         raise ProbeError("403", remedy="grant") from Forbidden("403")
 
 
-@pytest.mark.rule("admission: preflight skips what the user's machine cannot reach, with the reason")
+@pytest.mark.rule("admission: preflight names what it cannot check, with the reason, and does not pass such a plan")
 async def test_disks_without_nodes_proxy_are_skipped() -> None:
     async with Simulation() as simulation:
         report = await gate(simulation, plan_of(BY_VERSION), kubelets=RefusedKubelets())
         skipped = await gate(simulation, plan_of(BY_VERSION, annotations=SKIP_DISKS), kubelets=RefusedKubelets())
     outcome, why = reason(report, "disk space")
-    assert (outcome, report.passed) == ("skipped", True)
+    assert (outcome, report.passed, report.failed, report.unknown) == ("unknown", False, 0, ["disk space"])
     assert why.startswith("You need get on nodes/proxy, which also permits to run commands in every Pod")
+    assert skipped.passed
     assert reason(skipped, "disk space")[1] == f"The plan has the annotation {keys.ANNOTATION_SKIP_DISK_CHECK}"
 
 
@@ -291,14 +292,14 @@ async def test_missing_permissions_are_named(simulate: Simulate) -> None:
     assert found["nodes"] == [f"You need list on nodes: {role}"]
     assert found["version"] == [f"You need list on versions.harvesterhci.io: {role}"]
     editor = "bind ClusterRole harvester-upgrade-manager-editor to yourself"
-    assert reason(report, "creation") == ("skipped", f"You need create on {UPGRADE_PLANS.name}: {editor}")
+    assert reason(report, "creation") == ("unknown", f"You need create on {UPGRADE_PLANS.name}: {editor}")
     assert report.bind.startswith("kubectl create clusterrolebinding harvester-upgrade-manager-preflight:")
     # The embedded API server does not say who the user is, as Kubernetes before 1.28.
     assert report.bind.partition(" --user=")[2] in {"USER", "alice"}
 
 
 def row(check: str, *messages: str) -> Row:
-    return Row(check=check, outcome="failed", findings=[Finding(message=one) for one in messages])
+    return Row(check=check, outcome="failed", findings=[Finding(problem=one) for one in messages])
 
 
 @pytest.mark.parametrize(
@@ -321,6 +322,6 @@ async def test_every_node_has_its_own_detail() -> None:
             await simulation.client().patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
         report = await gate(simulation, {})
     assert failures(report)["nodes"] == [
-        "Node node-0 is cordoned. Run kubectl uncordon node-0",
-        "Node node-1 is cordoned. Run kubectl uncordon node-1",
+        "Node node-0 is cordoned. Uncordon it: kubectl uncordon node-0",
+        "Node node-1 is cordoned. Uncordon it: kubectl uncordon node-1",
     ]

@@ -160,7 +160,7 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
     # An invalid name could address another API path.
     version = await ctx.client.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
-        raise MissingObject(versions.missing(name))
+        raise MissingObject(f"{versions.missing(name)}. {versions.CREATE}")
     spec = objects.spec(version)
     if not spec.get("isoURL"):
         raise MissingObject(versions.without_url(name))
@@ -174,5 +174,5 @@ async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.client.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = versions.running(setting)
     if not version:
-        raise MissingObject(versions.not_running())
+        raise MissingObject(f"{versions.not_running()}. {versions.SHOW_LOG}")
     return version

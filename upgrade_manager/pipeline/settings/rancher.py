@@ -53,7 +53,7 @@ async def watched_cluster(ctx: ReconcileContext) -> Object:
     """Return the provisioning cluster. Raises MissingObject."""
     cluster = await observed_cluster(ctx)
     if cluster is None:
-        raise MissingObject(rancher_cluster.ABSENT)
+        raise MissingObject(f"{rancher_cluster.ABSENT}. {rancher_cluster.SHOW_LOG}")
     return cluster
 
 

@@ -134,6 +134,8 @@ USAGE_ERRORS = {
     "run --metrics-bind-address=8443": "argument --metrics-bind-address: '8443' is neither [HOST]:PORT nor 0",
     "run --metrics-bind-address=:99999": "argument --metrics-bind-address: ':99999': port 99999 is above 65535",
     "run --health-probe-bind-address=:x": "neither [HOST]:PORT nor 0",
+    "status --watch --timeout=1h": "--timeout and --fail-on-stall need --watch and --exit-code",
+    "status --exit-code --fail-on-stall": "--timeout and --fail-on-stall need --watch and --exit-code",
     "node": "the following arguments are required: type",
     "node drain": "argument type: invalid choice: 'drain'",
     "node prepare": "environment variable HARVESTER_UPGRADEPLAN_NAME is not set",
@@ -175,6 +177,10 @@ def test_usage_error_has_no_password(capsys: pytest.CaptureFixture[str]) -> None
         ("status demo -w -o yaml", StatusOptions(plan="demo", watch=True, output="yaml")),
         ("status --watch --output=json to-v1.8.0", StatusOptions(plan="to-v1.8.0", watch=True, output="json")),
         ("status --kubeconfig=/x", StatusOptions(kubeconfig="/x")),
+        (
+            "status -w --exit-code --timeout 1h --fail-on-stall",
+            StatusOptions(watch=True, exit_code=True, timeout=3600.0, fail_on_stall=True),
+        ),
     ],
 )
 def test_flags_of_users_commands_set_their_options(line: str, expected: PreflightOptions | StatusOptions) -> None:

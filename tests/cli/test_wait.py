@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +34,16 @@ def status(phase: str, state: str) -> dict[str, Any]:
 
 
 RUNNING = status("NodeUpgrading", "Running")
-HELD = {**status("NodeUpgrading", "Stalled: DrainFailing"), "conditions": [STALLED]}
+BLOCKER = {
+    "reason": "DrainFailing",
+    "kind": "PodDisruptionBudget",
+    "namespace": "shop",
+    "name": "db",
+    "message": STALLED["message"],
+    "remedy": "Add a replica to its workload",
+    "since": STALLED["lastTransitionTime"],
+}
+HELD = {**status("NodeUpgrading", "Stalled: DrainFailing"), "conditions": [STALLED], "blockers": [BLOCKER]}
 SUCCEEDED = status("Succeeded", "Succeeded")
 FAILED = status("Failed", "Failed: NodeUpgradeFailed")
 
@@ -70,6 +83,61 @@ async def test_exit_status_shows_how_the_upgrade_ended(tmp_path: Path) -> None:
         assert (await command(cluster, "status", "--watch", "--exit-code")).code == 1
         await cluster.set(**SUCCEEDED)
         assert [(await command(cluster, name, "demo")).code for name in ("wait", "status")] == [0, 0]
+
+
+WATCH = ("status", "--watch", "--exit-code")
+#: The state, the command, and its exit status.
+EXITS: list[tuple[dict[str, Any], tuple[str, ...], int]] = [
+    (RUNNING, ("status", "--exit-code"), 0),
+    (RUNNING, (*WATCH, "--timeout=0s"), 124),
+    (HELD, (*WATCH, "--timeout=0s"), 124),
+    (HELD, (*WATCH, "--fail-on-stall"), 3),
+    (HELD, ("wait", "--fail-on-stall"), 3),
+    (HELD, ("wait", "--timeout=0s"), 124),
+    (FAILED, (*WATCH, "--fail-on-stall", "--timeout=1h"), 1),
+    (FAILED, ("wait",), 1),
+    (FAILED, ("status", "--watch"), 0),
+    (SUCCEEDED, WATCH, 0),
+    (SUCCEEDED, ("wait", "--fail-on-stall", "--timeout=1h"), 0),
+]
+
+
+@pytest.mark.rule("status: --watch --exit-code has the exit statuses and the flags of wait")
+async def test_watch_and_wait_have_the_same_exit_statuses(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        found = []
+        for state, arguments, _ in EXITS:
+            await cluster.set(**{"conditions": None, **state})
+            found.append((state, arguments, (await command(cluster, *arguments)).code))
+    assert found == EXITS
+
+
+#: The script of the README, with a time-out that passes at once, and what it prints in each state.
+SCRIPT = re.search(r"```bash\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
+PRINTED: list[tuple[dict[str, Any], str, str]] = [
+    (SUCCEEDED, "12h", "upgraded"),
+    (FAILED, "12h", "demo  Failed: NodeUpgradeFailed\nupgrade  "),
+    (HELD, "12h", "# DrainFailing: PodDisruptionBudget shop/db: it keeps Pod db-0"),
+    (RUNNING, "0s", "not ended after 12 h"),
+]
+
+
+@pytest.mark.rule("status: the script of the README acts by the exit status of wait")
+async def test_script_of_the_readme_acts_by_the_exit_status(tmp_path: Path) -> None:
+    assert SCRIPT is not None
+    program = tmp_path / "upgrade-manager"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m upgrade_manager "$@"\n')
+    program.chmod(0o755)
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.kubeconfig)}
+        for state, limit, printed in PRINTED:
+            await cluster.set(**{"conditions": None, "blockers": None, **state})
+            script = SCRIPT[1].replace("to-v1.8.0", "demo").replace("--timeout 12h", f"--timeout {limit}")
+            process = await asyncio.create_subprocess_exec("bash", "-c", script, env=environ, stdout=PIPE)
+            out, _ = await process.communicate()
+            assert printed in out.decode()
 
 
 @pytest.mark.rule("status: a wait for a plan that is deleted is one line, with exit status 1")

@@ -35,12 +35,15 @@ COMMANDS = list(
         line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines() if line.strip()
     )
 )
+#: The wait of the script, which tests/cli/test_wait.py runs as a whole.
+WAIT = re.findall(r"```bash\n(upgrade-manager wait [^;]*);", TEXT)[0]
 #: Manifests by file name.
 FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", TEXT, re.DOTALL)}
 #: Prefix of a command that is not run -> reason.
 NOT_RUN = {
     "make demo": "takes minutes; .ci/run runs it, and tests/hack/demo the options",
     "make test": "would run this test",
+    "pip install": "needs a registry of packages; the plugin's tests install it",
     "kubectl create -f image-plan.yaml": "the webhook refuses a second plan; the test tries it",
     "make docker-build": "needs a container engine and a registry",
     "helm ": "tests/kubectl/test_install.py runs it on the real API server",
@@ -59,7 +62,6 @@ NOT_RUN = {
 OUTPUT = {
     "kubectl get up -o wide -w": "MESSAGE",
     "kubectl describe up/to-v1.8.0": "Phase Transition Timestamps",
-    "kubectl wait": "condition met",
     "kubectl get up/to-v1.8.0  ": "Succeeded",
     "kubectl get up/to-v1.8.0 -o jsonpath='{.status.nodeUpgradeStatuses}'": '"node-2"',
     "upgrade-manager status --watch": "✓  ImageCleanup",
@@ -164,8 +166,10 @@ async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
         await terminal.run("kubectl -n harvester-system delete versions.harvesterhci.io v1.8.0")
         outputs = {}
         for command in filter(is_run, COMMANDS):
+            if command.startswith("kubectl get up/to-v1.8.0  "):
+                await terminal.run(WAIT)
             outputs[command] = await terminal.run(command)
-            if "rollout status deployment/harvester-upgrade-manager-webhook" in command:
+            if command == "kubectl apply -k deploy":
                 # Simulated Pods run no process.
                 flags = ["--repo-url", ready["repo-url"], "--metrics-bind-address=0"]
                 flags += [f"--health-probe-bind-address={probes}", f"--webhook-bind-address={webhook}"]

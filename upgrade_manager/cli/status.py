@@ -19,7 +19,7 @@ from upgrade_manager.cli.exit_status import ExitStatus, exit_status
 from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
-from upgrade_manager.cli.status_watch import PlanWatch
+from upgrade_manager.cli.status_watch import PlanWatch, time_limit
 from upgrade_manager.display.document import to_json, to_yaml
 from upgrade_manager.display.screen import Documents, Report, Terminal
 from upgrade_manager.kube import objects
@@ -50,14 +50,18 @@ async def _status(options: StatusOptions) -> int:
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, lease=lease, now=session.now, random=random.Random())
         if options.watch:
-            await follow(watch, screen, name=objects.name(plan))
+            async with time_limit(watch, name=objects.name(plan), seconds=options.timeout):
+                await follow(watch, screen, name=objects.name(plan), fail_on_stall=options.fail_on_stall)
         else:
             screen.show(watch.view())
         return exit_status(watch.view()) if options.exit_code else ExitStatus.SUCCEEDED
 
 
-async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> None:
-    """Show changes until the plan has ended; Ctrl-C ends that well, and restores the terminal, as SIGTERM does."""
+async def follow(watch: PlanWatch, screen: Screen, *, name: str, fail_on_stall: bool = False) -> None:
+    """Show changes until the plan has ended; Ctrl-C ends that well, and restores the terminal, as SIGTERM does.
+
+    With `fail_on_stall` also until something holds it up.
+    """
     received: list[signal.Signals] = []
     task = asyncio.current_task()
     assert task is not None  # noqa: S101  # in a coroutine
@@ -72,7 +76,7 @@ async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
         with screen:
-            is_left = await watch.follow(screen)
+            is_left = await watch.follow(screen, until=lambda view: fail_on_stall and view.is_stalled)
     except asyncio.CancelledError:
         if signal.SIGINT not in received:
             raise

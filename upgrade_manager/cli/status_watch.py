@@ -6,9 +6,13 @@ status.py runs it for `--watch`, and wait.py.
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.timestamps import format_duration
+from upgrade_manager.cli.exit_status import ExitStatus
 from upgrade_manager.cli.plans import events_of
+from upgrade_manager.cli.session import CommandError
 from upgrade_manager.display.view import build
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
@@ -16,7 +20,7 @@ from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from datetime import datetime
     from random import Random
 
@@ -31,6 +35,17 @@ if TYPE_CHECKING:
 TICK = 1.0
 #: Seconds without a connection after which that is shown; a watch that is reopened takes less.
 LOST_AFTER = 2.0
+
+
+@asynccontextmanager
+async def time_limit(watch: PlanWatch, *, name: str, seconds: float | None) -> AsyncIterator[None]:
+    """End what follows the plan after so long, with the exit status for scripts. Raises CommandError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        text = f"{name} has not ended after {format_duration(seconds or 0)}: {watch.view().status}"
+        raise CommandError(text, status=ExitStatus.TIMED_OUT) from error
 
 
 class PlanWatch:

@@ -30,7 +30,8 @@ _PREFLIGHT_EPILOG = (
 _STATUS = "show how an upgrade proceeds"
 _STATUS_EPILOG = (
     "exit status: 0, also of an upgrade that failed and after Ctrl-C in a watch; 1 without the plan or access to it, "
-    "2 for a usage error; with --exit-code 1 for a plan that failed or never starts, 3 for one that is stalled"
+    "2 for a usage error; with --exit-code 1 for a plan that failed or never starts, 3 for one that is stalled, which "
+    "ends a watch only with --fail-on-stall, and 124 after --timeout"
 )
 _REMEDIES = "print the commands that end what holds an upgrade up"
 _REMEDIES_EPILOG = (
@@ -103,6 +104,9 @@ class StatusOptions(PlanOptions):
     output: str = "table"
     #: Return an exit status by the plan's state.
     exit_code: bool = False
+    #: Of a watch: seconds, None for no limit.
+    timeout: float | None = None
+    fail_on_stall: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +211,7 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
     parser.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
     parser.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
+    _add_end(parser)
 
 
 def _add_remedies(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +221,11 @@ def _add_remedies(parser: argparse.ArgumentParser) -> None:
 
 def _add_wait(parser: argparse.ArgumentParser) -> None:
     _add_plan(parser)
+    _add_end(parser)
+
+
+def _add_end(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that end a watch before the upgrade has ended."""
     parser.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
     parser.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
 
@@ -265,6 +275,8 @@ _OFFLINE = {"steps", "completion"}
 
 def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) -> UserOptions | None:
     """Return the options of such a command; None for another one."""
+    if flags.command == "status" and _ends(flags) and not (flags.watch and flags.exit_code):
+        parser.error("--timeout and --fail-on-stall need --watch and --exit-code")
     read = _READERS.get(flags.command)
     if read is not None:
         return read(flags)
@@ -284,7 +296,12 @@ def _plan(flags: argparse.Namespace) -> dict[str, str]:
 
 
 def _status_options(flags: argparse.Namespace) -> StatusOptions:
-    return StatusOptions(**_plan(flags), watch=flags.watch, output=flags.output, exit_code=flags.exit_code)
+    given: dict[str, Any] = {**_plan(flags), "watch": flags.watch, "output": flags.output, "exit_code": flags.exit_code}
+    return StatusOptions(**given, timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
+
+
+def _ends(flags: argparse.Namespace) -> bool:
+    return flags.fail_on_stall or flags.timeout is not None
 
 
 def _remedies_options(flags: argparse.Namespace) -> RemediesOptions:

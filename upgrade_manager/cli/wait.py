@@ -10,12 +10,11 @@ import random
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.timestamps import format_duration
-from upgrade_manager.cli.exit_status import ExitStatus, exit_status
+from upgrade_manager.cli.exit_status import exit_status
 from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command
-from upgrade_manager.cli.status_watch import PlanWatch
+from upgrade_manager.cli.status_watch import PlanWatch, time_limit
 from upgrade_manager.display.expectation import UNKNOWN_PACE
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube import objects
@@ -40,14 +39,10 @@ async def _wait(options: WaitOptions) -> int:
         watch = PlanWatch(
             session.client, plan, events, pace=UNKNOWN_PACE, lease=lease, now=session.now, random=random.Random()
         )
-        try:
-            async with asyncio.timeout(options.timeout):
-                is_left = await watch.follow(
-                    Lines(_write), until=lambda view: view.state.is_end or (options.fail_on_stall and view.is_stalled)
-                )
-        except TimeoutError as error:
-            text = f"{objects.name(plan)} has not ended after {format_duration(options.timeout or 0)}"
-            raise CommandError(f"{text}: {watch.view().status}", status=ExitStatus.TIMED_OUT) from error
+        async with time_limit(watch, name=objects.name(plan), seconds=options.timeout):
+            is_left = await watch.follow(
+                Lines(_write), until=lambda view: view.state.is_end or (options.fail_on_stall and view.is_stalled)
+            )
         if not is_left:
             raise CommandError(f"{objects.name(plan)} was deleted")
         return exit_status(watch.view())

@@ -42,7 +42,7 @@ SCALE = Remedy(
 )
 DRAINED = f"Secret fleet-local/m-machine-plan: {AWAITS_DRAIN.format('node n1')}"
 SILENT = "and reports no reason"
-NEXT_NODE = "Cluster fleet-local/local: Rancher has not continued with the next node for over 10 min"
+NEXT_NODE = "Cluster fleet-local/local: Rancher has not started the next node for over 10 min"
 
 
 def planner(view: FakeView, *, age: float = 600, detail: str = NEXT) -> RancherWait:

@@ -91,7 +91,7 @@ async def test_webhook_that_refuses_is_named() -> None:
         (blocker,) = objects.status(plan)["blockers"]
         assert (
             blocker["message"]
-            == "Webhook deny.example.com blocks a write of Plan cattle-system/upgrade-image-preload (refused)"
+            == "Webhook deny.example.com (refused) blocks creating Plan cattle-system/upgrade-image-preload"
         )
         start, save, delete = blocker["remedies"]
         assert start == {"text": 'Start the service of webhook "deny.example.com", or let it allow the write'}
@@ -197,7 +197,7 @@ async def test_refused_removal_is_named_until_it_succeeds() -> None:
         pytest.param(
             'failed calling webhook "p.example.com": failed to call webhook: Post "https://p.a.svc:443/x?timeout=10s": '
             "dial tcp 10.0.0.1:443: connect: connection refused",
-            "dial tcp 10.0.0.1:443: connect: connection refused",
+            "connection refused",
             id="not reached",
         ),
         pytest.param(
@@ -213,7 +213,29 @@ async def test_refused_removal_is_named_until_it_succeeds() -> None:
 def test_webhook_that_refuses_is_named_with_object_and_cause(words: str, cause: str) -> None:
     refusals = Refusals()
     error = KubeError(f"create jobs.batch a/b: 500 InternalError: {words}", status=500)
-    error.written = WrittenObject(kind="Job", namespace="a", name="b")
+    error.written = WrittenObject(kind="Job", namespace="a", name="b", verb="patch")
     refusals.record("u", error, known_since=lambda _kind, _name: None, now=NOW - OVERDUE)
     [found] = refusals.blockers("u", is_over=False, now=NOW)
-    assert found.message == f"Webhook p.example.com blocks a write of Job a/b ({cause})"
+    assert found.message == f"Webhook p.example.com ({cause}) blocks changing Job a/b"
+
+
+JOB = {"management.harvesterhci.io/job-type": "pre-drain", "management.harvesterhci.io/node": "node-0"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "labels", "write"),
+    [
+        pytest.param("create", "b", JOB, "creating the pre-drain Job of node-0", id="Job of a node"),
+        pytest.param("create", "b", {}, "creating Job a/b", id="another Job"),
+        pytest.param("update", "b", {}, "changing Job a/b", id="update"),
+        pytest.param("delete", "b", {}, "removing Job a/b", id="removal"),
+        pytest.param("delete", "", {}, "removing Jobs in a", id="removal of all"),
+    ],
+)
+def test_refused_write_names_what_is_done_to_what(verb: str, name: str, labels: dict[str, str], write: str) -> None:
+    refusals = Refusals()
+    error = KubeError('webhook "p.example.com": refused', status=500)
+    error.written = WrittenObject(kind="Job", namespace="a", name=name, verb=verb, labels=labels)
+    refusals.record("u", error, known_since=lambda _kind, _name: None, now=NOW - OVERDUE)
+    [found] = refusals.blockers("u", is_over=False, now=NOW)
+    assert found.message.endswith(f" blocks {write}")

@@ -50,6 +50,24 @@ def test_pods_with_one_cause_are_one_blocker() -> None:
     assert recorded(found).others == ("p0", "p2")
 
 
+@pytest.mark.parametrize(
+    ("taints", "message"),
+    [
+        pytest.param(["a", "a"], "2 Pods on node-0, node-1 cannot be scheduled: taint a", id="alike"),
+        pytest.param(
+            ["a", "b"], f"2 Pods on node-0, node-1: {WORDS}. Pod ns/p0 cannot be scheduled: taint a", id="not"
+        ),
+    ],
+)
+def test_pods_with_the_same_clause_are_named_with_it(taints: list[str], message: str) -> None:
+    pods = [
+        replace(pod(number), message=f"Pod ns/p{number} cannot be scheduled: taint {taint}")
+        for number, taint in enumerate(taints)
+    ]
+    (found,) = combine(pods, [])
+    assert found.message == message
+
+
 def test_other_causes_and_single_pods_stay_apart() -> None:
     other = pod(3, cause="cannot be scheduled (too little memory)")
     bare = [pod(4, cause=""), pod(5, cause="")]

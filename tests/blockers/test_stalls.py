@@ -69,14 +69,18 @@ async def test_pods_of_one_cause_are_one_blocker_until_the_last_runs() -> None:
         await stage.client.delete_collection(PODS, namespace="cattle-system", label_selector="upgrade.cattle.io/plan")
         plan = await stage.until_plan(lambda plan: len(blocked(plan).get("others") or ()) == 2)
         first = blocked(plan)
-        assert first["message"].startswith("3 Pods on node-0, node-1, node-2: cannot be scheduled (")
+        text = "3 Pods on node-0, node-1, node-2 cannot be scheduled: taint example.com/closed"
+        assert first["message"] == text
+        # One clause of what Progressing waits for, and one of what holds that up.
+        assert condition(plan, "Progressing")[2].startswith("Images loaded on 0 of 3 nodes")
+        assert condition(plan, "Progressing")[2].endswith(f"; {text}")
         assert [one.get("undo", "") for one in first["remedies"]] == [
             *(f"kubectl taint node node-{number} example.com/closed:NoSchedule" for number in range(3)),
             "",
         ]
         await stage.client.patch(NODES, "node-0", MergePatch({"spec": {"taints": None}}))
         plan = await stage.until_plan(lambda plan: len(blocked(plan).get("others") or ()) == 1)
-        assert blocked(plan)["message"].startswith("2 Pods on node-1, node-2: ")
+        assert blocked(plan)["message"].startswith("2 Pods on node-1, node-2 ")
         assert blocked(plan)["since"] == first["since"]
         assert "BlockerCleared" not in [event["reason"] for event in await stage.events()]
         await close(stage, on=False)

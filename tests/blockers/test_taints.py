@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.blockers.object_view import NotSynced
-from upgrade_manager.blockers.taints import untaint_steps
+from upgrade_manager.blockers.taints import taint_words, untaint_steps
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView
@@ -134,3 +134,17 @@ def test_nodes_that_cannot_be_read_are_left_out(view: FakeView) -> None:
     view.errors["Node"] = ""
     with pytest.raises(NotSynced):
         untaint_steps(view, pod())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        row([node("n1", TAINT), node("n2", TAINT)], "taint a/b", id="one"),
+        row([node("n1", TAINT), node("n2", DOWN)], "taints a/b, node.kubernetes.io/unreachable", id="several"),
+        row([node("n1", TAINT), node("n2")], "", id="a node without taints"),
+        row([], "", id="no node"),
+    ],
+)
+def test_taints_are_the_reason_only_on_all_nodes(view: FakeView, nodes: list[dict[str, Any]], words: str) -> None:
+    view.found["Node"] = nodes
+    assert taint_words(view, pod()) == words

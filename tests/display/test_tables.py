@@ -147,7 +147,7 @@ WAITS = {
     "node-0: it is suspended. Resume it (1 of 3 nodes done)": "1 of 3 nodes done",
     "waiting for Rancher; node-1: it is suspended (2 of 3 nodes done)": "waiting for Rancher (2 of 3 nodes done)",
     "waiting for Rancher (0 of 3 nodes done)": "waiting for Rancher (0 of 3 nodes done)",
-    "image preload done on 0 of 3 nodes": "image preload done on 0 of 3 nodes",
+    "Images loaded on 0 of 3 nodes": "Images loaded on 0 of 3 nodes",
 }
 
 

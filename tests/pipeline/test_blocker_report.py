@@ -197,6 +197,7 @@ def test_plan_without_blockers_is_not_changed() -> None:
     [
         pytest.param("Pod p: it does not start", "Job j runs", "Pod p: it does not start", id="more than the wait"),
         pytest.param("Deployment d does not exist", "Job j runs", "Deployment d does not exist", id="no colon"),
+        pytest.param("Rancher is silent (1 of 3)", "n waits (1 of 3)", "Rancher is silent", id="the same count"),
         pytest.param("Node n: it is NotReady", "n: it is NotReady", "", id="as the wait has it"),
     ],
 )

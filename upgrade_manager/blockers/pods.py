@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
-from upgrade_manager.blockers.taints import untaint_steps
+from upgrade_manager.blockers.taints import taint_words, untaint_steps
 from upgrade_manager.facts.node_obstacles import RESTART_RKE2, RKE2_AGENT, check_kubelet
 from upgrade_manager.facts.pod_reason import crashes, lacks_config, pod_reason, show_events, unpulled_image
 from upgrade_manager.kube import objects
@@ -32,14 +32,16 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
     if found is None:
         return None
     reason, text = found
-    place = objects.text(pod, "spec", "nodeName")
+    place, name = objects.text(pod, "spec", "nodeName"), f"Pod {objects.qualified_name(pod)}"
+    # The scheduler has the number of tainted nodes, not the taint.
+    taints = taint_words(view, pod) if reason is BlockerReason.POD_UNSCHEDULABLE else ""
     return Blocker(
         reason=reason,
         kind="Pod",
         namespace=objects.namespace(pod),
         name=objects.name(pod),
         node=node or place,
-        message=f"Pod {objects.qualified_name(pod)}: {text}",
+        message=f"{name} cannot be scheduled: {taints}" if taints else f"{name}: {text}",
         remedies=tuple(_remedies(view, reason, pod, node=place)),
         since=since,
         cause=_cause(reason, pod, text),

@@ -75,7 +75,8 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     if has_just_changed(view, CATTLE_SYSTEM, RANCHER, within=PLANNER):
         return
     kind = wait.kind.object_kind
-    where = f"node {wait.node}" if wait.node else "the next node"
+    overdue = f"continued with node {wait.node}" if wait.node else "started the next node"
+    counted = f" ({wait.counted})" if isinstance(wait, RancherWait) and wait.counted else ""
     reported = _reported(view, wait.node)
     usual = f"{PLANNER.total_seconds() / 60:.0f} min"
     says = f"; it reports {reported}" if reported else " and reports no reason"
@@ -83,7 +84,7 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         kind=kind,
         namespace=wait.namespace,
         name=wait.name,
-        message=f"{kind} {wait.namespace}/{wait.name}: Rancher has not continued with {where} for over {usual}{says}",
+        message=f"{kind} {wait.namespace}/{wait.name}: Rancher has not {overdue} for over {usual}{says}{counted}",
         remedies=hangs(LOGS, CATTLE_SYSTEM, RANCHER, after="10 minutes"),
     )
 

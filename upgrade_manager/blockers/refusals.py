@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import MANAGER
+from upgrade_manager.api.keys import LABEL_JOB_TYPE, LABEL_NODE, MANAGER
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import one_line
 from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions
@@ -34,6 +34,8 @@ _LISTING = (
     '{{{{range .webhooks}}}}{{{{if eq .name "{}"}}}}{{{{$c.kind}}}}/{{{{$c.metadata.name}}}} {{{{end}}}}{{{{end}}}}'
     "{{{{end}}}}'"
 )
+#: The verbs of requests as nouns.
+_VERBS = {"create": "creating", "patch": "changing", "update": "changing", "delete": "removing"}
 #: The file that keeps a configuration of webhooks until it is created again.
 _SAVED = "webhooks.yaml"
 #: The prefix of the names of the policies in deploy/admission-policies.
@@ -44,6 +46,8 @@ _OWN_POLICIES = f"{MANAGER}-"
 class _Refusal:
     since: datetime
     message: str
+    #: The write with its object, as a noun phrase.
+    write: str
     #: The message of the ValidatingAdmissionPolicy that refused the write; empty for another refusal.
     policy: str
 
@@ -65,7 +69,8 @@ class Refusals:
             return
         plan, written = self._plans.setdefault(uid, {}), error.written
         known = plan[written].since if written in plan else known_since(written.kind, written.name)
-        plan[written] = _Refusal(since=known or now, message=str(error), policy=policy_refusal(error))
+        since, policy = known or now, policy_refusal(error)
+        plan[written] = _Refusal(since=since, message=str(error), write=_write(written), policy=policy)
 
     def blockers(self, uid: str, *, is_over: bool, now: datetime) -> list[Blocker]:
         """Return the writes that have been refused for longer than OVERDUE; `is_over` is True after the upgrade."""
@@ -76,7 +81,7 @@ class Refusals:
                 kind=written.kind,
                 namespace=written.namespace,
                 name=written.name or "*",
-                message=_message(written, refusal),
+                message=_message(refusal),
                 remedies=_remedies(written, refusal),
                 since=refusal.since,
             )
@@ -99,16 +104,27 @@ class Refusals:
         self._plans.pop(uid, None)
 
 
-def _message(written: WrittenObject, refusal: _Refusal) -> str:
-    """Return the API server's words; of a webhook's refusal, the webhook, the object and the cause."""
+def _write(written: WrittenObject) -> str:
+    """Return the write with its object, such as "creating the pre-drain Job of node-0"."""
+    verb = _VERBS.get(written.verb, "a write of")
+    if not written.name:
+        return f"{verb} {written.kind}s in {written.namespace}"
+    type_, node = (written.labels.get(label) for label in (LABEL_JOB_TYPE, LABEL_NODE))
+    if type_ and node:
+        return f"{verb} the {type_} {written.kind} of {node}"
+    return f"{verb} {written.kind} {'/'.join(filter(None, (written.namespace, written.name)))}"
+
+
+def _message(refusal: _Refusal) -> str:
+    """Return the API server's words; of a webhook's refusal, the webhook, the cause and the write."""
     text = one_line(refusal.message)
     webhook = _WEBHOOK.search(text)
     if webhook is None or refusal.policy:
         return refusal.message
-    named = "/".join(filter(None, (written.namespace, written.name or "*")))
-    # Behind the webhook's URL, or behind its denial.
+    # Behind the webhook's URL, or behind its denial; of a connection, behind the address.
     cause = text[webhook.end() :].rpartition('": ')[2].removeprefix(" denied the request").lstrip(": ")
-    return f"Webhook {webhook[1]} blocks a write of {written.kind} {named} ({cause or 'no cause is reported'})"
+    cause = cause.rpartition(": connect: ")[2]
+    return f"Webhook {webhook[1]} ({cause or 'no cause is reported'}) blocks {refusal.write}"
 
 
 def _remedies(written: WrittenObject, refusal: _Refusal) -> tuple[Remedy, ...]:

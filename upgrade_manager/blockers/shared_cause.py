@@ -59,6 +59,9 @@ def _combined(group: list[Blocker], known: Sequence[Blocker]) -> Blocker:
 def _message(first: Blocker, group: Sequence[Blocker], nodes: Sequence[str]) -> str:
     """Return the message about all of them; it ends with the first one's own if that says more than the cause."""
     place = f"on {name_list(nodes)}" if nodes else f"({name_list(sorted(one.name for one in group))})"
+    clauses = {one.message.partition(f"{one.kind} {one.namespace}/{one.name} ")[2] for one in group}
+    if len(clauses) == 1 and (clause := min(clauses)):
+        return f"{len(group)} {first.kind}s {place} {clause}"
     own = "" if first.message.endswith(first.cause) else f". {first.message}"
     return f"{len(group)} {first.kind}s {place}: {first.cause}{own}"
 

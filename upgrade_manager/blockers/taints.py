@@ -33,15 +33,27 @@ _MAX_TAINTS = 2
 def untaint_steps(view: View, pod: Object) -> list[Remedy]:
     """Return the steps that remove the taints of the Pod's nodes, the most frequent taint first. Raises NotSynced."""
     tainted: defaultdict[Taint, list[str]] = defaultdict(list)
-    try:
-        for node in _candidates(view, pod):
-            for taint in untolerated(node, pod):
-                tainted[taint].append(objects.name(node))
-    except Unreadable:
-        return []  # the scheduler's message is more useful than this error
+    for node, taints in _by_node(view, pod):
+        for taint in taints:
+            tainted[taint].append(node)
     ranked = sorted(tainted.items(), key=lambda item: (-len(item[1]), item[0]))
     everywhere = not objects.mapping(pod, "spec", "nodeSelector") and not objects.mapping(pod, "spec", "affinity")
     return [_step(taint, sorted(set(nodes)), everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
+
+
+def taint_words(view: View, pod: Object) -> str:
+    """Return the taints that alone keep the Pod from all of its nodes; empty if there is another reason."""
+    found = [taints for _, taints in _by_node(view, pod)]
+    keys = sorted({taint.key for taints in found for taint in taints})
+    return f"taint{'s' if len(keys) > 1 else ''} {', '.join(keys)}" if keys and all(found) else ""
+
+
+def _by_node(view: View, pod: Object) -> list[tuple[str, list[Taint]]]:
+    """Return the Pod's nodes, each with the taints that keep the Pod from it. Raises NotSynced."""
+    try:
+        return [(objects.name(node), [*untolerated(node, pod)]) for node in _candidates(view, pod)]
+    except Unreadable:
+        return []  # the scheduler's message is more useful than this error
 
 
 def _candidates(view: View, pod: Object) -> Iterator[Object]:

@@ -175,6 +175,8 @@ class RancherWait(Wait):
     """A wait for Rancher, which `detail` describes, while no node is under way and no hook is pending."""
 
     kind = WaitKind.RANCHER
+    #: The count of nodes that are done, such as "1 of 3 nodes done"; empty if Rancher is to continue with a known node.
+    counted: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

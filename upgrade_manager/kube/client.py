@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import TIMED_OUT, Conflict, KubeError, NotFound, Terminal, Transient, WrittenObject
 from upgrade_manager.kube.list_decoder import ListDecoder
-from upgrade_manager.kube.objects import key, metadata, resource_version
+from upgrade_manager.kube.objects import key, labels, metadata, resource_version
 from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
 from upgrade_manager.kube.patch import encode
 from upgrade_manager.kube.retry import RestClient
@@ -21,7 +21,7 @@ from upgrade_manager.kube.watch import StreamWatcher
 from upgrade_manager.kube.watch_list import WatchListSupport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
     from random import Random
 
     from upgrade_manager.kube.objects import Object
@@ -168,7 +168,7 @@ class Client:
         own_namespace, name = key(obj)
         namespace = namespace or own_namespace
         request = self._write("POST", resource.path(namespace=namespace), query=self._validation, body=obj)
-        with _writing(resource, name, namespace):
+        with _writing("create", resource, name, namespace, labels=labels(obj)):
             try:
                 return await self._object(request, about=_about("create", resource, name, namespace))
             except Conflict as error:
@@ -194,7 +194,7 @@ class Client:
             content_type=patch.content_type,
             body=patch.encode(),
         )
-        with _writing(resource, name, namespace):
+        with _writing("patch", resource, name, namespace):
             obj = await self._object(request, about=_about("patch", resource, name, namespace, subresource))
         return resource.metadata_of(obj) if metadata_only else obj
 
@@ -203,7 +203,7 @@ class Client:
         namespace, name = key(obj)
         path = resource.path(name, namespace=namespace, subresource=subresource)
         request = self._write("PUT", path, query=self._validation, body=obj)
-        with _writing(resource, name, namespace):
+        with _writing("update", resource, name, namespace):
             return await self._object(request, about=_about("update", resource, name, namespace, subresource))
 
     async def delete(
@@ -214,7 +214,7 @@ class Client:
         if uid:
             options["preconditions"] = {"uid": uid}
         request = self._write("DELETE", resource.path(name, namespace=namespace), body=options)
-        with _writing(resource, name, namespace):
+        with _writing("delete", resource, name, namespace):
             await self._rest.send(request, about=_about("delete", resource, name, namespace))
 
     async def delete_collection(
@@ -223,7 +223,7 @@ class Client:
         """Delete all selected objects."""
         selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
         request = self._write("DELETE", selection.path, query=selection.query(), body=_delete_options(propagation))
-        with _writing(resource, "", namespace):
+        with _writing("delete", resource, "", namespace):
             await self._rest.send(request, about=_about("delete all", resource, "", namespace))
 
     async def served(self, group: str, version: str) -> frozenset[str]:
@@ -319,12 +319,16 @@ class Client:
 
 
 @contextmanager
-def _writing(resource: Resource, name: str, namespace: str) -> Iterator[None]:
+def _writing(
+    verb: str, resource: Resource, name: str, namespace: str, *, labels: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """Name the object in the errors of a write."""
     try:
         yield
     except KubeError as error:
-        error.written = WrittenObject(kind=resource.kind, namespace=namespace, name=name)
+        error.written = WrittenObject(
+            kind=resource.kind, namespace=namespace, name=name, verb=verb, labels=labels or {}
+        )
         raise
 
 

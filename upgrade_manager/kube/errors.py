@@ -20,7 +20,7 @@ again and raises PreconditionFailed.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,9 @@ class WrittenObject:
     namespace: str
     #: Empty for a collection.
     name: str
+    #: The verb of the request, such as "create", and the labels of an object to be created.
+    verb: str = field(default="", compare=False)
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 class KubeError(Exception):

@@ -106,7 +106,11 @@ def first_message(ctx: ReconcileContext, waiting: str) -> str:
     known = known_blockers(ctx)
     found = known[0].message if known and known[0].reason.stalls else ""
     _, _, problem = found.partition(": ")
-    return "" if (problem or found) in waiting else found
+    if (problem or found) in waiting:
+        return ""
+    # Such as the count of nodes, which the message has already.
+    text, _, remark = found.rpartition(" (")
+    return text if text and f" ({remark}" in waiting else found
 
 
 def known_blockers(ctx: ReconcileContext) -> list[Blocker]:

@@ -185,7 +185,7 @@ async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> Non
     await label("true")
     waiting = await ImagePreload().run(ctx)
     assert isinstance(waiting, Waiting)
-    assert "image preload done on 1 of 2 nodes" in waiting.message
+    assert "Images loaded on 1 of 2 nodes" in waiting.message
     assert ctx.status.node_state("n2") is None
     await cluster.complete_plan("up-image-preload", "n2")
     assert await ImagePreload().run(ctx) == Completed()

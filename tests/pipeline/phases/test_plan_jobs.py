@@ -20,6 +20,7 @@ from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     PlanJob,
+    Work,
     follow_plan,
     plan_condition_message,
     plan_progress,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 row = pytest.param
 DONE, RUNNING, FAILED = NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, NodeState.IMAGE_PRELOAD_FAILED
+LOADING, REMOVAL = Work("image preload", done="Images loaded"), Work("image cleanup", done="Old images removed")
 PRELOAD = {"management.harvesterhci.io/upgrade-component": "image-preload"}
 CLEANUP = {"management.harvesterhci.io/upgrade-component": "image-cleanup"}
 
@@ -135,7 +137,7 @@ async def ctx(cluster: Harvester) -> ReconcileContext:
 
 async def follow(ctx: ReconcileContext, raw: dict[str, Any], *jobs: dict[str, Any]) -> PhaseResult:
     states = NodeStates(running=RUNNING, done=DONE, failed=FAILED)
-    return await follow_plan(ctx, raw, store_of(jobs), states=states, work="image preload")
+    return await follow_plan(ctx, raw, store_of(jobs), states=states, work=LOADING)
 
 
 async def waiting(ctx: ReconcileContext, raw: dict[str, Any], *jobs: dict[str, Any]) -> Waiting:
@@ -156,8 +158,7 @@ async def test_nodes_and_message_follow_the_jobs(ctx: ReconcileContext) -> None:
     found = await follow(ctx, SYNC, job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0))
     assert isinstance(found, Waiting)
     assert found.message == (
-        "Plan cattle-system/up-image-preload: image preload done on 1 of 5 nodes, waiting for n2; "
-        "n2: attempt 2 of 7; the last attempt failed"
+        "Images loaded on 1 of 5 nodes, waiting for n2; n2: attempt 2 of 7; the last attempt failed"
     )
     assert states_of(ctx, "n1", "n2", "n3") == [DONE, RUNNING, None]
     assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempt"
@@ -200,7 +201,7 @@ async def test_message_names_progress_and_failures(
         for condition in one["status"]["conditions"]:
             condition["reason"] = condition["type"]
     message = (await waiting(ctx, SYNC, *jobs)).message
-    assert message == f"Plan cattle-system/up-image-preload: image preload done on {done} of 5 nodes{state}"
+    assert message == f"Images loaded on {done} of 5 nodes{state}"
 
 
 @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
@@ -286,9 +287,9 @@ async def test_node_that_joined_gets_no_entry_after_the_nodes_upgrade(ctx: Recon
     for node in ALL[1:]:
         ctx.status.move_node(node, RUNNING)
     jobs = [job("n1", "Complete"), job("n2", "Complete")]
-    await follow_plan(ctx, SYNC, store_of(jobs), states=states, work="image cleanup")
+    await follow_plan(ctx, SYNC, store_of(jobs), states=states, work=REMOVAL)
     assert states_of(ctx, "n1", "n2", "n3") == [None, DONE, RUNNING]
-    assert await follow_plan(ctx, COMPLETE, store_of(jobs), states=states, work="image cleanup") == Completed()
+    assert await follow_plan(ctx, COMPLETE, store_of(jobs), states=states, work=REMOVAL) == Completed()
     assert states_of(ctx, *ALL) == [None, DONE, DONE, DONE, DONE]
 
 
@@ -385,4 +386,4 @@ async def test_plan_of_unlabelled_nodes_is_removed(
     exists = await cluster.client.find(SUC_PLANS, raw["metadata"]["name"], namespace="cattle-system") is not None
     assert exists == (after is not None)
     repeated = "" if exists else "; it is repeated, because n1, n2 lost the Plan's label"
-    assert found.message.endswith(f"image preload done on 2 of 2 nodes{repeated}")
+    assert found.message.endswith(f"Images loaded on 2 of 2 nodes{repeated}")

@@ -85,7 +85,7 @@ async def test_own_toolkit_surveys_after_the_preload(cluster: Harvester, spec: O
         await cluster.complete_plan("up-image-preload", "n1", "n2", "n3")
     for _ in range(2):
         found = await waiting(ctx)
-        assert found.message == f"Plan {PLACE}/{PLAN}: node survey done on 0 of 3 nodes"
+        assert found.message == "Survey done on 0 of 3 nodes"
         assert [(wait.kind, wait.name) for wait in found.waits] == [(WaitKind.PLAN, PLAN)]
     plan = (await cluster.find(SUC_PLANS, PLAN, PLACE))["spec"]
     assert plan["concurrency"] == 3
@@ -138,7 +138,7 @@ async def test_reports_complete_the_phase(cluster: Harvester) -> None:
     await world.ended("n1", report("n1"))
     await world.job("n2")
     found = await waiting(ctx)
-    assert found.message == f"Plan {PLACE}/{PLAN}: node survey done on 1 of 2 nodes, waiting for n2"
+    assert found.message == "Survey done on 1 of 2 nodes, waiting for n2"
     assert [wait.node for wait in found.waits] == ["n2"]
     await cluster.client.delete(JOBS, f"apply-{PLAN}-on-n2", namespace=PLACE)
     await world.ended("n2", report("n2"))
@@ -161,7 +161,7 @@ async def test_findings_fail_the_plan_unless_forced(cluster: Harvester, spec: Ob
     await world.ended("n2", report("n2"))
     await world.job("n3")
     found = await waiting(ctx)
-    assert found.message.endswith("node survey done on 2 of 3 nodes, waiting for n3; findings on n1")
+    assert found.message.endswith("Survey done on 2 of 3 nodes, waiting for n3; findings on n1")
     await cluster.client.delete(JOBS, f"apply-{PLAN}-on-n3", namespace=PLACE)
     await world.ended("n3", report("n3", FULL))
     await world.complete("n1", "n2", "n3")

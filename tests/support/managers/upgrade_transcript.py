@@ -42,6 +42,7 @@ NAMED = (
     "Job ",
     "Secret ",
     "node-",
+    " of 3 nodes",
     "waiting for Rancher",
 )
 _WRITTEN = (200, 201)

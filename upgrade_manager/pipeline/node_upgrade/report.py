@@ -118,21 +118,23 @@ def describe_begin(ctx: ReconcileContext, state: State) -> Waiting:
     """Report that Rancher has to reach the first node; the observed Cluster is older than the manager's patch."""
     os = state.target.release_os
     waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=None, missing={})
-    shown, found = _between_nodes(ctx, state, waits)
-    message = progress_message(shown, state, done=0, nodes=len(state.observed.nodes))
+    done = counted(0, len(state.observed.nodes))
+    shown, found = _between_nodes(ctx, state, waits, done=done)
+    message = progress_message(shown, state, done=done)
     return Waiting(message=message, waits=tuple(found))
 
 
-def _between_nodes(ctx: ReconcileContext, state: State, waits: NodeWaits) -> tuple[str, Iterable[Wait]]:
+def _between_nodes(ctx: ReconcileContext, state: State, waits: NodeWaits, *, done: str) -> tuple[str, Iterable[Wait]]:
     shown, release = next_node(ctx, state), state.target.release_kubernetes
     skipped = undrained(state.observed, unstarted=unstarted_nodes(ctx), release=release)
-    return shown, waits.of_rancher(skipped, kubernetes=release, detail=shown)
+    return shown, waits.of_rancher(skipped, kubernetes=release, detail=shown, counted=done)
 
 
 async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
     """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
     unfinished = unfinished_nodes(state)
     os, missing = state.target.release_os, state.missing
+    done = counted(len(state.decisions) - len(unfinished), len(state.decisions))
     waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
@@ -141,9 +143,9 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
         if shown:
             named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
             # Such as a node that was paused, and whose hook Rancher has withdrawn.
-            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
+            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown, counted=done)
         else:
-            shown, found = _between_nodes(ctx, state, waits)
+            shown, found = _between_nodes(ctx, state, waits, done=done)
     else:
         cordoned = [view.name for view, _ in state.decisions if view.cordoned]
         hooked = await find_hooked(ctx, state.observed)
@@ -155,8 +157,7 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
     is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
     gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back, missing=missing) if is_held else ()
     waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
-    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=progress_message(shown, state, done=done, nodes=nodes), waits=waiting)
+    return Waiting(message=progress_message(shown, state, done=done), waits=waiting)
 
 
 def unfinished_nodes(state: State) -> list[Decided]:
@@ -184,7 +185,12 @@ async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decisi
     return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
 
 
-def progress_message(text: str, state: State, *, done: int, nodes: int) -> str:
+def counted(done: int, nodes: int) -> str:
+    """Return the count of nodes that are done."""
+    return f"{done} of {nodes} nodes done"
+
+
+def progress_message(text: str, state: State, *, done: str) -> str:
     """Return the message with the count of done nodes, and names in pauseNodes that match no node."""
-    counted = f"{text} ({done} of {nodes} nodes done)"
-    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted
+    shown = f"{text} ({done})"
+    return f"{shown}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else shown

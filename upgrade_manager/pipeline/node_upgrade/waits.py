@@ -107,11 +107,11 @@ class NodeWaits:
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
                 yield self._foreign(view, others)
 
-    def of_rancher(self, undrained: Sequence[str], *, kubernetes: str, detail: str) -> Iterator[Wait]:
+    def of_rancher(self, undrained: Sequence[str], *, kubernetes: str, detail: str, counted: str) -> Iterator[Wait]:
         """Yield the wait while no node is under way; `undrained` nodes run the release's Kubernetes already."""
         since = self._last_movement()
         if not undrained:
-            yield self._rancher(since, detail=detail)
+            yield self._rancher(since, detail=detail, counted=counted)
             return
         yield self._hooks.undrained(undrained, kubernetes=kubernetes, since=since)
 
@@ -160,7 +160,7 @@ class NodeWaits:
             PausedNodeWait,
             view.name,
             since=parse_time(job.created) if job else None,
-            detail="it is next, and you have paused it",
+            detail="it is next and paused by you",
             remedies=(Remedy("Remove it from the list", command=command),),
         )
 
@@ -286,8 +286,9 @@ class NodeWaits:
         strategy = rancher.rke_config(self.cluster).get("upgradeStrategy") if self.cluster else None
         return drain_hooks.foreign_ways_out(strategy, hooks, drained=drained)
 
-    def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
-        return RancherWait(namespace=FLEET_LOCAL, name=PROVISIONING_CLUSTER, node=node, since=since, detail=detail)
+    def _rancher(self, since: datetime, *, detail: str, node: str = "", counted: str = "") -> Wait:
+        name = PROVISIONING_CLUSTER
+        return RancherWait(namespace=FLEET_LOCAL, name=name, node=node, since=since, detail=detail, counted=counted)
 
     def _last_movement(self) -> datetime:
         """Return the last time at which a Job started or ended, a node's readiness changed, or the phase began."""

@@ -27,11 +27,11 @@ from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import multus_job
 from upgrade_manager.pipeline.phases.plan_jobs import (
     PlanJob,
+    Work,
     colliding_nodes,
     create_plan,
     follow_plan,
     long_name_message,
-    plan_waiting,
 )
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.suc_plan import script_plan
@@ -74,8 +74,7 @@ async def apply(ctx: ReconcileContext, change: HostChange) -> PhaseResult:
         if change.entry(ctx) is None:
             ledger.put(ctx, [change.new_entry(ctx)])
             # The message is that of the new Plan, which saves a write.
-            name = component_name(ctx.owner.name, change.apply)
-            begun = plan_waiting(name, change.works[change.apply], done=0, nodes=len(nodes), waits=())
+            begun = Waiting(message=_work(ctx, change, change.apply).on(0, len(nodes)), waits=())
             begun = _detailed(ctx, change, change.apply, begun)
             ctx.status.waiting(begun.message, begun.detail)
         await ctx.persist()
@@ -153,7 +152,7 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
 
 async def _run(ctx: ReconcileContext, change: HostChange, component: Component) -> PhaseResult:
     """Create the Plan once, then follow it to its end."""
-    work, name = change.works[component], component_name(ctx.owner.name, component)
+    work, name = _work(ctx, change, component), component_name(ctx.owner.name, component)
     plan = await _plan(ctx, component)
     if plan is not None:
         jobs = await ctx.watch(suc_jobs(ctx.owner))
@@ -161,7 +160,7 @@ async def _run(ctx: ReconcileContext, change: HostChange, component: Component) 
         return _detailed(ctx, change, component, result) if isinstance(result, Waiting) else result
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     if long_name_message(nodes):
-        return Failed(cause=f"{work} failed: {long_name_message(nodes)}")
+        return Failed(cause=f"{work.name} failed: {long_name_message(nodes)}")
     at_once = 1 if colliding_nodes(nodes) else change.concurrency or len(nodes)
     manifest = script_plan(
         ctx.owner, ctx.plan_settings, component, script=change.scripts[component], concurrency=at_once
@@ -177,6 +176,10 @@ async def _plan(ctx: ReconcileContext, component: Component) -> Object | None:
 
 async def _labelled(ctx: ReconcileContext, plan: str) -> _Labelled:
     return _Labelled(done=frozenset(labelled_nodes(plan, (await ctx.watch(MANAGED_NODES)).list())))
+
+
+def _work(ctx: ReconcileContext, change: HostChange, component: Component) -> Work:
+    return Work(change.works[component], done=f"{_message(ctx, change, component)} done")
 
 
 def _message(ctx: ReconcileContext, change: HostChange, component: Component) -> str:

@@ -29,11 +29,11 @@ from upgrade_manager.pipeline.phases.job_progress import describe
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     PlanJob,
+    Work,
     follow_plan,
     long_name_message,
     new_plan_wait,
     plan_progress,
-    plan_waiting,
     prepare_nodes,
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
-WORK = "image cleanup"
+WORK = Work("image cleanup", done="Old images removed")
 SKIPPED = "image cleanup skipped. The kubelet removes old images when it needs disk space"
 _STATES = NodeStates(
     running=NodeState.IMAGE_CLEANING,
@@ -132,7 +132,7 @@ async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
         if plan is None:
             await prepare_nodes(ctx, nodes, name)
         await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
-        return plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+        return Waiting(message=WORK.on(0, len(nodes)), waits=new_plan_wait(ctx, name))
     jobs = await ctx.watch(suc_jobs(ctx.owner))
     result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
     return await _give_up(ctx, plan, jobs) if isinstance(result, Failed) else result

@@ -14,6 +14,7 @@ from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_release, check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
+    Work,
     colliding_nodes,
     create_plan,
     follow_plan,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import Failed, PhaseResult
 
-WORK = "image preload"
+WORK = Work("image preload", done="Images loaded")
 OPTION = "spec.imagePreloadOption.concurrency"
 _STATES = NodeStates(
     running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, Component, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
@@ -53,6 +53,18 @@ _LABEL_SECONDS, _NODE_SECONDS = 30.0, 1.0
 MAX_NAMED_NODES = 3
 #: The Plan's conditions that must be True before the controller creates Jobs.
 _CONDITIONS = ("Validated", "LatestResolved")
+
+
+class Work(NamedTuple):
+    """The task of a Plan, as messages name it."""
+
+    name: str
+    #: The clause about the nodes on which it is done.
+    done: str
+
+    def on(self, done: int, nodes: int) -> str:
+        """Return the clause with the counts of nodes."""
+        return f"{self.done} on {done} of {nodes} nodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +163,7 @@ class NodeRecord(Protocol):
 
 
 async def follow_plan(
-    ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeRecord, work: str
+    ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeRecord, work: Work
 ) -> PhaseResult:
     """Record the nodes' states and return the Plan's result; `work` names the task in messages."""
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
@@ -159,9 +171,9 @@ async def follow_plan(
         states.record(ctx, node, job.state.progress, message=_node_message(job.state))
     if progress.failed is not None:
         failure = await job_failure(ctx.client, progress.failed.state)
-        return Failed(cause=f"Node {progress.failed.node}: {work} {failure.cause}", log=failure.log)
+        return Failed(cause=f"Node {progress.failed.node}: {work.name} {failure.cause}", log=failure.log)
     if progress.failure:
-        return Failed(cause=f"{work} failed: {progress.failure}")
+        return Failed(cause=f"{work.name} failed: {progress.failure}")
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     managed = [objects.name(node) for node in nodes]
     if not managed:
@@ -176,7 +188,7 @@ async def follow_plan(
             return Completed()
     done = sum(states.shows(ctx, node, Progress.COMPLETE) for node in managed)
     waits = _job_waits(plan, progress) or (_plan_wait(ctx, plan, progress),)
-    waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed), waits=waits)
+    waiting = Waiting(message=work.on(done, len(managed)), waits=waits)
     if not progress.jobs:
         return waiting
     # The message uses recorded states, because each change of a Job would cause a write.
@@ -295,11 +307,6 @@ def plan_condition_message(plan: Object) -> str:
     return ""
 
 
-def plan_waiting(plan: str, work: str, *, done: int, nodes: int, waits: tuple[Wait, ...]) -> Waiting:
-    """Report a Plan that runs."""
-    return Waiting(message=f"Plan {CATTLE_SYSTEM}/{plan}: {work} done on {done} of {nodes} nodes", waits=waits)
-
-
 def long_name_message(nodes: Iterable[Object]) -> str:
     """Name a node whose name is too long for the controller's label; empty without such a node."""
     name = next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
@@ -317,7 +324,7 @@ def colliding_nodes(nodes: Iterable[Object]) -> list[str]:
     return next((names for names in by_job.values() if len(names) > 1), [])
 
 
-async def create_plan(ctx: ReconcileContext, manifest: Object, nodes: Sequence[Object], *, work: str) -> Waiting:
+async def create_plan(ctx: ReconcileContext, manifest: Object, nodes: Sequence[Object], *, work: Work) -> Waiting:
     """Create the Plan, which will run on every node, and return the wait for it. Raises BadCluster.
 
     A Plan of that name that belongs to another owner is refused.
@@ -327,7 +334,7 @@ async def create_plan(ctx: ReconcileContext, manifest: Object, nodes: Sequence[O
         await check_plan_nodes(ctx, nodes)
         await prepare_nodes(ctx, nodes, name)
     await ctx.ensure(SUC_PLANS, manifest)
-    return plan_waiting(name, work, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+    return Waiting(message=work.on(0, len(nodes)), waits=new_plan_wait(ctx, name))
 
 
 async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:

@@ -24,6 +24,7 @@ from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     PlanJob,
+    Work,
     colliding_nodes,
     create_plan,
     follow_plan,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
-WORK = "node survey"
+WORK = Work("node survey", done="Survey done")
 FINDINGS = "NodeSurveyFindings"
 SKIPPED = "NodeSurveySkipped"
 #: Seconds after which the survey is repeated for a node without a readable report. A Job that has expired is repeated
@@ -154,7 +155,7 @@ async def _await_reports(
     # A Job that has expired may have had a report: the survey is repeated at once, also with spec.force.
     is_expired = len(times) < len(unread)
     elapsed = _REPEAT if is_expired else seconds_between(ended, ctx.now())
-    message = f"{WORK} ended without a readable report of {name_list(list(unread))}"
+    message = f"{WORK.name} ended without a readable report of {name_list(list(unread))}"
     if ctx.plan.spec.force and elapsed >= _ARRIVAL and not is_expired:
         return await _decided(ctx, Failed(cause=message), findings)
     named, left = f"Plan {CATTLE_SYSTEM}/{objects.name(plan)}: {message}", _REPEAT - elapsed

@@ -70,7 +70,7 @@ INCIDENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What `status` reads from the API server, and when."""
+    """The objects that `status` reads from the API server, with the time."""
 
     plan: Object
     events: list[Object]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.api.remedy import saving
 from upgrade_manager.blockers.drains import FINDERS
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import DrainWait
@@ -24,7 +25,7 @@ KEPT = "Pod ns/p cannot be evicted from n1: PodDisruptionBudget ns/b {}"
 STALE = KEPT.format("allows no disruption ({})")
 NEEDS_MORE = KEPT.format("needs 2 healthy Pods and has 1")
 DELETE = "kubectl delete pdb -n ns b"
-SAVE = "Save the budget: kubectl get pdb -n ns b -o yaml > pdb-ns-b.yaml"
+SAVE = f"Save the budget: {saving('kubectl get pdb -n ns b -o yaml', 'pdb-ns-b.yaml')}"
 UNDO = "Undo it after the upgrade: kubectl create -f pdb-ns-b.yaml"
 READY = f"(1) Repair its other Pods (2) {SAVE} (3) Or delete it, if none of them has to run: {DELETE} (4) {UNDO}"
 ONE_DOWN = (
@@ -186,7 +187,8 @@ def test_budget_of_longhorn_stays_until_volumes_are_healthy(view: FakeView) -> N
     (found,) = blockers(view)
     assert found.remedy == (
         "(1) Wait until no volume is degraded: kubectl get volumes.longhorn.io -n longhorn-system "
-        "(2) Save the budget: kubectl get pdb -n longhorn-system b -o yaml > pdb-longhorn-system-b.yaml "
+        "(2) Save the budget: (F=pdb-longhorn-system-b.yaml; "
+        '[ -s $F ] && echo "$F exists: move it first" && exit 1; kubectl get pdb -n longhorn-system b -o yaml > $F) '
         "(3) Delete it then: kubectl delete pdb -n longhorn-system b "
         "(4) Undo it after the upgrade: kubectl create -f pdb-longhorn-system-b.yaml"
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.api.remedy import saving
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.migrations import FINDERS
 from upgrade_manager.blockers.wait import EvacuationWait
@@ -69,8 +70,8 @@ CANCEL = "If it makes no progress, let KubeVirt begin again: virtctl migrate-can
 MOVES = f"(1) Show its progress: kubectl describe vmim -n ns m (2) {CANCEL} (3) {LAST} (4) {AGAIN}"
 FORCE = "If its system does not shut down, force it: virtctl stop db01 -n ns --force --grace-period=0"
 BARE_REMEDY = (
-    "(1) Save the instance: kubectl get vmi -n ns db01 -o yaml > vmi-ns-db01.yaml (2) Delete it: kubectl delete vmi "
-    "-n ns db01 (3) If the migration does not begin, "
+    f"(1) Save the instance: {saving('kubectl get vmi -n ns db01 -o yaml', 'vmi-ns-db01.yaml')} "
+    "(2) Delete it: kubectl delete vmi -n ns db01 (3) If the migration does not begin, "
     f"restart KubeVirt's controller: {RESTART}"
 )
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}

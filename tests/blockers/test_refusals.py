@@ -98,12 +98,19 @@ async def test_webhook_that_refuses_is_named() -> None:
         listing = (
             "kubectl get $(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o go-template="
         )
-        assert save["command"].startswith(listing)
-        assert save["command"].endswith(") -o yaml > webhooks.yaml")
+        file = "webhook-deny.example.com.yaml"
+        assert listing in save["command"]
+        assert save["command"].startswith(f"(F={file}; ")
+        assert save["command"].endswith(") -o yaml > $F)")
         assert (delete["command"], delete["undo"]) == (
-            "kubectl delete -f webhooks.yaml",
-            "kubectl create -f webhooks.yaml",
+            f"kubectl delete -f {file}",
+            f"kubectl create -f {file}",
         )
+        simulation.middleware.remove(rule)
+        done = await stage.succeed()
+        # As after the deletion: no configuration lists a webhook of this name.
+        named = "Webhook deny.example.com: no configuration lists it. A remedy advised to change it: if you changed it"
+        assert f"{named} for the upgrade, give it back: {delete['undo']}" in condition(done, "Progressing")[2]
 
 
 POLICIES = [

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK
 from upgrade_manager.blockers.object_view import NotSynced
 from upgrade_manager.blockers.taints import taint_words, untaint_steps
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView
@@ -79,6 +82,63 @@ def test_removed_taint_is_given_back(view: FakeView, taint: dict[str, str], undo
     view.found["Node"] = [node("n1", taint)]
     (step,) = untaint_steps(view, pod())
     assert step.undo == undo
+
+
+DRAIN = {"key": "kubevirt.io/drain", "effect": "NoSchedule"}
+OPTIONS = json.dumps({"preDrainHooks": [{"annotation": ANNOTATION_PRE_HOOK}]})
+STAYS = "Do not uncordon n1: its drain has begun, and the end of its upgrade uncordons it"
+
+
+def drained(view: FakeView, *nodes: str) -> None:
+    """Let Rancher wait for a manager at these nodes, perhaps since an earlier plan."""
+    for node in nodes:
+        reference = {"kind": "Node", "name": node}
+        view.found["Machine"] += [{"metadata": {"name": node}, "status": {"nodeRef": reference}}]
+        labels = {"rke.cattle.io/machine-name": node}
+        annotations = dict.fromkeys(("rke.cattle.io/drain-options", "rke.cattle.io/pre-drain"), OPTIONS)
+        metadata = {"name": f"{node}-plan", "namespace": "fleet-local", "labels": labels, "annotations": annotations}
+        view.found["Secret"] += [{"metadata": metadata}]
+
+
+@pytest.mark.rule("blockers: no remedy uncordons a node whose drain has begun")
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        row([node("n1", CORDON)], [STAYS], id="cordoned"),
+        row([node("n1", CORDON, DRAIN)], [STAYS], id="KubeVirt's taint"),
+        row([node("n1", CORDON, TAINT)], [STAYS, REMOVE], id="another taint"),
+        row(
+            [node("n1", CORDON), node("n2", CORDON)],
+            [STAYS, "Uncordon node n2: kubectl uncordon n2"],
+            id="another node",
+        ),
+        row(
+            [node(f"n{number}", DRAIN) for number in range(1, 8)],
+            [STAYS, "Remove the taint of 6 nodes: kubectl taint node n2 n3 n4 n5 n6 n7 kubevirt.io/drain:NoSchedule-"],
+            id="many nodes",
+        ),
+    ],
+)
+def test_node_with_a_drain_keeps_its_taints(view: FakeView, nodes: list[Any], found: list[str]) -> None:
+    view.found["Node"] = nodes
+    drained(view, "n1")
+    assert [*map(str, untaint_steps(view, pod()))] == found
+
+
+@pytest.mark.rule("blockers: no remedy uncordons a node whose drain has begun")
+def test_several_nodes_with_drains_are_named(view: FakeView) -> None:
+    view.found["Node"] = [node("n1", CORDON), node("n2", CORDON)]
+    drained(view, "n1", "n2")
+    (step,) = untaint_steps(view, pod())
+    assert step.text == "Do not uncordon n1, n2: their drain has begun, and the end of their upgrade uncordons them"
+    assert (step.command, step.changes) == ("", ())
+
+
+@pytest.mark.rule("blockers: no remedy uncordons a node whose drain has begun")
+def test_unknown_drains_leave_a_cordon(view: FakeView) -> None:
+    view.found["Node"] = [node("n1", CORDON)]
+    view.errors[SECRETS.kind] = "no rights"
+    assert untaint_steps(view, pod()) == []
 
 
 def test_only_nodes_that_the_pod_may_have_are_untainted(view: FakeView) -> None:

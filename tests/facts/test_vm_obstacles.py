@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Remedy, saving
 from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, staying, stopping, vm_obstacle, without_machine
 
 row = pytest.param
 STOP, START = "virtctl stop db -n ns", "virtctl start db -n ns"
 MIGRATE = Remedy("Migrate it", command="virtctl migrate db -n ns")
-SAVE = Remedy("Save the instance", command="kubectl get vmi -n ns db -o yaml > vmi-ns-db.yaml")
+SAVE = Remedy("Save the instance", command=saving("kubectl get vmi -n ns db -o yaml", "vmi-ns-db.yaml"))
 DELETE = Remedy("Delete it", command="kubectl delete vmi -n ns db")
 METADATA: dict[str, Any] = {"name": "db", "namespace": "ns", "ownerReferences": [{"kind": "VirtualMachine"}]}
 IMMOVABLE = {"type": "LiveMigratable", "status": "False"}

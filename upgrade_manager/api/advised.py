@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from upgrade_manager.api.model import NamedObject
+from upgrade_manager.api.remedy import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,15 +33,21 @@ class AdvisedStatus(NamedObject, json_schema_extra={"required": ["kind", "name",
 
 def with_advised(recorded: object, blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
     """Return the record with the changes that these blockers advise; the first original of a field stays."""
-    entries = [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
+    entries = merged_advice([recorded])
     known = {_identity(entry) for entry in entries}
-    for remedy in (one for blocker in blockers for one in blocker.remedies):
+    for remedy in (one for blocker in blockers for one in fitting(blocker.remedies)):
         for change in remedy.changes:
             entry = _entry(change, remedy.undo)
             if _identity(entry) not in known and len(entries) < MAX_ADVISED:
                 known.add(_identity(entry))
                 entries.append(entry)
     return entries
+
+
+def merged_advice(records: Iterable[object]) -> list[dict[str, Any]]:
+    """Return the entries of several plans' records, of each field the first one."""
+    entries = [one for record in records if isinstance(record, list) for one in record if isinstance(one, dict)]
+    return list({_identity(entry): entry for entry in reversed(entries)}.values())[::-1][:MAX_ADVISED]
 
 
 def _entry(change: Change, undo: str) -> dict[str, Any]:

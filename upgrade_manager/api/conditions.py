@@ -34,8 +34,6 @@ SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 #: Reason of Degraded after a failure.
 UPGRADE_FAILED = "UpgradeFailed"
-#: Its reason once another plan was accepted, which has taken over what the failed one has left.
-TAKEN_OVER = "TakenOver"
 #: Reason of ImagesNotRemoved.
 CLEANUP_FAILED = "CleanupFailed"
 

@@ -95,8 +95,7 @@ def late_pauses(status: Mapping[str, Any], names: Iterable[str]) -> dict[str, st
 
 def late_pause(name: str, state: NodeState) -> str:
     """Return what users have to know about a pause that comes after the start of the node's upgrade."""
-    why = "it is upgraded already" if state.upgraded else f"its upgrade has started ({state})"
-    return f"Node {name} is in pauseNodes and is not paused: {why}"
+    return f"Node {name} is in pauseNodes and is not paused: its upgrade has started ({state})"
 
 
 def upgraded_nodes(status: Mapping[str, Any]) -> int:

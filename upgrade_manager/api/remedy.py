@@ -24,7 +24,7 @@ class Change:
     kind: str
     namespace: str = ""
     name: str
-    #: Its names, separated by full stops.
+    #: Its names, separated by full stops; in brackets, the entry of a list or map: `spec.taints[KEY:EFFECT]`.
     field: str
     original: Any = None
 
@@ -39,8 +39,8 @@ class Remedy:
     command: str = ""
     #: The command that gives back what the command changes; empty if nothing is to be given back.
     undo: str = ""
-    #: The fields that the command changes until the undo; only in the process that advises it. A change that cannot be
-    #: checked at the end of the plan has none.
+    #: The fields that the command changes until the undo; only in the process that advises it. Each remedy with an undo
+    #: has some, which the end of the plan checks (pipeline/ending/advised_fields.py).
     changes: tuple[Change, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -52,18 +52,21 @@ class Remedy:
         return {"text": self.text, **{key: value for key, value in optional.items() if value}}
 
 
+def saving(read: str, file: str) -> str:
+    """Return the line that saves what the command prints, for bash and zsh; it never overwrites an earlier save.
+
+    A second save would replace the object by its absence, or by what a user has changed. A file without content is what
+    a command leaves that has failed.
+    """
+    return f'(F={file}; [ -s $F ] && echo "$F exists: move it first" && exit 1; {read} > $F)'
+
+
 def remedy_text(remedies: Sequence[Remedy]) -> str:
     """Return the actions in one line, in their order; several are numbered, which shows where a command ends."""
     actions = [action for one in remedies for action in _actions(one)]
     if len(actions) == 1:
         return actions[0]
     return " ".join(f"({number}) {action}" for number, action in enumerate(actions, 1))
-
-
-def as_line(steps: Sequence[Remedy]) -> str:
-    """Return steps as one line, those with commands last: a command is followed by the next number, or by nothing."""
-    commands = [one for one in steps if one.command]
-    return ". ".join([*(one.text for one in steps if not one.command), *([remedy_text(commands)] if commands else [])])
 
 
 def fitting(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:

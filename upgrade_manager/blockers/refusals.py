@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_JOB_TYPE, LABEL_NODE, MANAGER
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy, saving
 from upgrade_manager.api.text import one_line
 from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions
 from upgrade_manager.kube.errors import KubeError, policy_refusal
@@ -36,8 +36,6 @@ _LISTING = (
 )
 #: The verbs of requests as nouns.
 _VERBS = {"create": "creating", "patch": "changing", "update": "changing", "delete": "removing"}
-#: The file that keeps a configuration of webhooks until it is created again.
-_SAVED = "webhooks.yaml"
 #: The prefix of the names of the policies in deploy/admission-policies.
 _OWN_POLICIES = f"{MANAGER}-"
 
@@ -139,16 +137,18 @@ def _remedies(written: WrittenObject, refusal: _Refusal) -> tuple[Remedy, ...]:
 
 def _webhook_remedies(webhook: str) -> tuple[Remedy, ...]:
     """Return the remedies for a webhook, whose configuration has another name, which the refusal does not contain."""
+    file = f"webhook-{webhook}.yaml"
     return (
         Remedy(f'Start the service of webhook "{webhook}", or let it allow the write'),
         Remedy(
             "Or save the configuration that lists it",
-            command=f"kubectl get $({_LISTING.format(webhook)}) -o yaml > {_SAVED}",
+            command=saving(f"kubectl get $({_LISTING.format(webhook)}) -o yaml", file),
         ),
         Remedy(
             "And delete it until the upgrade has ended",
-            command=f"kubectl delete -f {_SAVED}",
-            undo=f"kubectl create -f {_SAVED}",
+            command=f"kubectl delete -f {file}",
+            undo=f"kubectl create -f {file}",
+            changes=(Change(kind="Webhook", name=webhook, field="configuration", original=True),),
         ),
     )
 

@@ -1,6 +1,7 @@
 """Remedies for taints that keep a Pod from its nodes; facts/taints.py has the scheduler's rules.
 
-pods.py adds them to the remedy of a Pod that is not scheduled.
+pods.py adds them to the remedy of a Pod that is not scheduled. A node whose drain has begun keeps its taints: with VMs
+that come back, an upgrade would end them.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import LABEL_HOSTNAME
+from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_HOSTNAME, MACHINE_PLAN_SECRET_TYPE, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.remedy import Change, Remedy
+from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.object_view import Unreadable
+from upgrade_manager.facts.machine_plan import held_nodes
+from upgrade_manager.facts.node_obstacles import uncordon
 from upgrade_manager.facts.taints import Taint, is_candidate, node_terms, untolerated
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
 #: Taints that a command does not remove: Kubernetes keeps them while their cause lasts.
 _KUBERNETES = "node.kubernetes.io/"
 _CORDON = f"{_KUBERNETES}unschedulable"
+#: The taints of a node that is drained.
+_OF_DRAINS = frozenset({_CORDON, TAINT_KUBEVIRT_DRAIN})
+_MACHINE_PLANS = Selection(
+    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
+)
 #: The most nodes that a command lists before `--all` replaces them, and the most taints in a remedy.
 _MAX_NODES = 5
 _MAX_TAINTS = 2
@@ -36,9 +45,39 @@ def untaint_steps(view: View, pod: Object) -> list[Remedy]:
     for node, taints in _by_node(view, pod):
         for taint in taints:
             tainted[taint].append(node)
-    ranked = sorted(tainted.items(), key=lambda item: (-len(item[1]), item[0]))
-    everywhere = not objects.mapping(pod, "spec", "nodeSelector") and not objects.mapping(pod, "spec", "affinity")
-    return [_step(taint, sorted(set(nodes)), everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
+    try:
+        held = _held(view, {node for taint, nodes in tainted.items() if taint.key in _OF_DRAINS for node in nodes})
+    except Unreadable:
+        return []  # a drain that is not known must not be undone
+    removable = {taint: sorted(set(nodes).difference(_kept(taint, held))) for taint, nodes in tainted.items()}
+    ranked = sorted(((taint, nodes) for taint, nodes in removable.items() if nodes), key=_rank)
+    everywhere = not (held or objects.mapping(pod, "spec", "nodeSelector") or objects.mapping(pod, "spec", "affinity"))
+    steps = [_step(taint, nodes, everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
+    return [*([_stays(sorted(held))] if held else []), *steps]
+
+
+def _rank(item: tuple[Taint, list[str]]) -> tuple[int, Taint]:
+    taint, nodes = item
+    return -len(nodes), taint
+
+
+def _held(view: View, nodes: set[str]) -> frozenset[str]:
+    """Return which of these nodes a drain with hooks for a manager keeps, of this plan or an earlier one."""
+    if not nodes:
+        return frozenset()
+    machines = view.objects(Selection(resource=MACHINES, namespace=FLEET_LOCAL))
+    return held_nodes(nodes, view.objects(_MACHINE_PLANS), machines)
+
+
+def _kept(taint: Taint, held: frozenset[str]) -> frozenset[str]:
+    """Return the nodes that keep this taint."""
+    return held if taint.key in _OF_DRAINS else frozenset()
+
+
+def _stays(held: Sequence[str]) -> Remedy:
+    its, it = ("its", "it") if len(held) == 1 else ("their", "them")
+    ends = f"{its} drain has begun, and the end of {its} upgrade uncordons {it}"
+    return Remedy(f"Do not uncordon {name_list(held)}: {ends}")
 
 
 def taint_words(view: View, pod: Object) -> str:
@@ -80,20 +119,19 @@ def _only_node(selector: object, terms: Sequence[object]) -> str:
 def _step(taint: Taint, nodes: Sequence[str], *, everywhere: bool) -> Remedy:
     names = " ".join(nodes)
     if taint.key == _CORDON:
-        changes = tuple(Change(kind="Node", name=node, field="spec.unschedulable", original=True) for node in nodes)
-        uncordon, cordon = (f"kubectl {verb} {names}" for verb in ("uncordon", "cordon"))
-        return Remedy(f"Uncordon {_named(nodes)}", command=uncordon, undo=cordon, changes=changes)
+        return uncordon(f"Uncordon {_named(nodes)}", nodes)
     if taint.key.startswith(_KUBERNETES):
         text = f"Remove the cause of taint {taint.key} of {_named(nodes)}"
         return Remedy(text, command=f"kubectl describe node {names}")
     where = "--all" if everywhere and len(nodes) > _MAX_NODES else names
     value = f"={taint.value}" if taint.value else ""
+    field = f"spec.taints[{taint.key}:{taint.effect}]"
     return Remedy(
         f"Remove the taint of {_named(nodes)}",
         command=f"kubectl taint node {where} {taint.key}:{taint.effect}-",
         # Other nodes have never had it.
         undo=f"kubectl taint node {names} {taint.key}{value}:{taint.effect}",
-        changes=tuple(Change(kind="Node", name=node, field="spec.taints", original=_raw(taint)) for node in nodes),
+        changes=tuple(Change(kind="Node", name=node, field=field, original=_raw(taint)) for node in nodes),
     )
 
 

@@ -19,7 +19,7 @@ from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.deployments import hangs, restart
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy
+from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy, label_change
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
@@ -62,7 +62,8 @@ def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
     elif labels.get(label) == _DISABLED:
         message = f"label {label}={_DISABLED} excludes it from Plan {wait.namespace}/{wait.name}"
         include, exclude = (f"kubectl label node {name} {label}{end}" for end in ("-", f"={_DISABLED}"))
-        remedies = (Remedy("Remove the label", command=include, undo=exclude),)
+        changes = (label_change(name, label, _DISABLED),)
+        remedies = (Remedy("Remove the label", command=include, undo=exclude, changes=changes),)
     else:
         return None
     return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedies=remedies)

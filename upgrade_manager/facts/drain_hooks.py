@@ -19,7 +19,7 @@ from upgrade_manager.api.keys import (
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 
@@ -68,14 +68,33 @@ def _add_command(strategy: Any, annotations: Collection[str]) -> str:
     """
     patch = [
         {"op": "add", "path": f"/spec/rkeConfig/upgradeStrategy/{role}/{member}/-", "value": hook}
+        for role, member, hook in _hooks_of(strategy, annotations)
+    ]
+    if not patch:
+        return ""
+    return f"kubectl patch {_CLUSTER} --type=json -p {shlex.quote(json.dumps(patch, separators=(',', ':')))}"
+
+
+def _hooks_of(strategy: Any, annotations: Collection[str]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the strategy's hooks of these annotations, each with its drain options and list."""
+    return [
+        (role, member, hook)
         for role, options in zip(DRAIN_OPTIONS, options_of(strategy), strict=True)
         for member in HOOKS
         for hook in options.get(member) or []
         if hook.get("annotation") in annotations
     ]
-    if not patch:
-        return ""
-    return f"kubectl patch {_CLUSTER} --type=json -p {shlex.quote(json.dumps(patch, separators=(',', ':')))}"
+
+
+def _change(annotation: str, strategy: Any) -> Change:
+    """Return the change of the strategy that removes the hook of this annotation."""
+    return Change(
+        kind=PROVISIONING_CLUSTERS.kind,
+        namespace=FLEET_LOCAL,
+        name=PROVISIONING_CLUSTER,
+        field=f"spec.rkeConfig.upgradeStrategy[{annotation}]",
+        original=_hooks_of(strategy, {annotation}),
+    )
 
 
 def foreign_ways_out(strategy: Any, hooks: Sequence[str], *, drained: str = "") -> tuple[Remedy, ...]:
@@ -89,6 +108,7 @@ def foreign_ways_out(strategy: Any, hooks: Sequence[str], *, drained: str = "") 
             "Or remove its hook from the drain options",
             command=remove_command(strategy, frozenset(hooks)),
             undo=_add_command(strategy, frozenset(hooks)),
+            changes=tuple(_change(one, strategy) for one in hooks if _hooks_of(strategy, {one})),
         ),
         *(
             Remedy("And acknowledge it for this node, which is drained", command=_acknowledge(drained, one))

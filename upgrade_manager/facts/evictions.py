@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
-from upgrade_manager.api.remedy import Change, Remedy
+from upgrade_manager.api.remedy import Change, Remedy, saving
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import objects
 
@@ -143,7 +143,7 @@ def delete(budget: Object, text: str) -> tuple[Remedy, Remedy]:
     """Return the remedies that save a user's budget, and delete it."""
     file = f"pdb-{objects.namespace(budget)}-{objects.name(budget)}.yaml"
     return (
-        Remedy("Save the budget", command=f"kubectl get pdb {_named(budget)} -o yaml > {file}"),
+        Remedy("Save the budget", command=saving(f"kubectl get pdb {_named(budget)} -o yaml", file)),
         Remedy(
             text,
             command=f"kubectl delete pdb {_named(budget)}",

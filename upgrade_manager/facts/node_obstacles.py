@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_DRAIN_OPTIONS
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import clock_of
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,8 +170,16 @@ def last_schedulable(cordoned: Sequence[str]) -> NodeObstacle:
 
 
 def _uncordon_another(cordoned: Sequence[str]) -> Remedy:
-    command, undo = (f"kubectl {verb} {cordoned[0]}" if cordoned else "" for verb in ("uncordon", "cordon"))
-    return Remedy("Uncordon another node", command=command, undo=undo)
+    if not cordoned:
+        return Remedy("Uncordon another node")
+    return uncordon("Uncordon another node", cordoned[:1])
+
+
+def uncordon(text: str, nodes: Sequence[str]) -> Remedy:
+    """Return the remedy that uncordons nodes that a user has cordoned, until the upgrade has ended."""
+    names = " ".join(nodes)
+    changes = tuple(Change(kind=NODES.kind, name=node, field="spec.unschedulable", original=True) for node in nodes)
+    return Remedy(text, command=f"kubectl uncordon {names}", undo=f"kubectl cordon {names}", changes=changes)
 
 
 #: The state of a node whose pre-drain hook is acknowledged.

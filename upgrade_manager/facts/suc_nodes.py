@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,4 +41,14 @@ def hostname_remedy(node: Object) -> Remedy:
     name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME)
     before = f"{LABEL_HOSTNAME}-" if hostname is None else f"{LABEL_HOSTNAME}={hostname}"
     label = f"kubectl label --overwrite node {name}"
-    return Remedy("Correct the label", command=f"{label} {LABEL_HOSTNAME}={name}", undo=f"{label} {before}")
+    return Remedy(
+        "Correct the label",
+        command=f"{label} {LABEL_HOSTNAME}={name}",
+        undo=f"{label} {before}",
+        changes=(label_change(name, LABEL_HOSTNAME, hostname),),
+    )
+
+
+def label_change(node: str, label: str, original: str | None) -> Change:
+    """Return the change of a node's label, which is None on a node without it."""
+    return Change(kind=NODES.kind, name=node, field=f"metadata.labels[{label}]", original={label: original})

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy, saving
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.migrations import has_begun
 from upgrade_manager.kube import objects
@@ -115,7 +115,7 @@ def way_to_stop(instance: Object, *, after: str = "") -> tuple[Remedy, ...]:
         return (_stop(instance, f"{after}, stop the VM" if after else "Stop the VM"),)
     named = f"-n {objects.namespace(instance)} {objects.name(instance)}"
     file = f"vmi-{objects.namespace(instance)}-{objects.name(instance)}.yaml"
-    save = Remedy("Save the instance", command=f"kubectl get vmi {named} -o yaml > {file}")
+    save = Remedy("Save the instance", command=saving(f"kubectl get vmi {named} -o yaml", file))
     text = f"{after}, delete it" if after else "Delete it"
     # KubeVirt refuses to create an instance with the labels of one that runs: the file is a template.
     return save, Remedy(text, command=f"kubectl delete vmi {named}")
@@ -177,7 +177,10 @@ def _migrate(instance: Object) -> tuple[Remedy, ...]:
 
 
 def _stop(instance: Object, text: str) -> Remedy:
-    return Remedy(text, command=f"virtctl stop {_named(instance)}", undo=f"virtctl start {_named(instance)}")
+    place = {"namespace": objects.namespace(instance), "name": objects.name(instance)}
+    stop, start = (f"virtctl {verb} {_named(instance)}" for verb in ("stop", "start"))
+    change = Change(kind=VIRTUAL_MACHINES.kind, **place, field="status.printableStatus", original="Running")
+    return Remedy(text, command=stop, undo=start, changes=(change,))
 
 
 def _named(instance: Object) -> str:

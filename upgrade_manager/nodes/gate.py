@@ -286,9 +286,8 @@ def _targets(view: NodeView, around: Surroundings) -> Closed | None:
         row=GateRow.TARGETS,
         name=other.name,
         why=kept_cordoned("it", vms) if other.is_held else drained,
-        ways_out=(
-            Remedy("Let it take VMs", command=f"kubectl uncordon {other.name}", undo=f"kubectl cordon {other.name}"),
-        ),
+        # Without an undo: the row of cordons asks to cordon it again before its own upgrade, which uncordons it.
+        ways_out=(Remedy("Let it take VMs", command=f"kubectl uncordon {other.name}"),),
     )
 
 

@@ -89,6 +89,21 @@ async def test_refused_cordon_is_named(stage: NodeUpgradeRun) -> None:
     assert not any(isinstance(wait, RefusedCordonWait) for wait in await waits(stage))
 
 
+@pytest.mark.rule("blockers: no remedy uncordons a node whose drain has begun")
+async def test_refused_cordon_leaves_held_nodes_cordoned(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2", "n3")
+    for node in ("n2", "n3"):
+        await stage.cordon(node, cordoned=True)
+    await stage.rancher("n2", pre=OPTIONS)
+    error = "cordon error: admission webhook denied the request"
+    await stage.patch_secret("n1", {"metadata": {"annotations": {DRAIN_OPTIONS: OPTIONS, DRAIN_ERROR: error}}})
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
+    assert [str(one) for one in wait.remedies] == ["Uncordon another node: kubectl uncordon n3"]
+    await stage.cordon("n3", cordoned=False)
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
+    assert [(one.text, one.command) for one in wait.remedies] == [("Uncordon another node", "")]
+
+
 @pytest.mark.rule("blockers: a drain that hangs is named, also on a node that is done")
 async def test_drain_of_a_done_node_that_hangs_is_a_wait(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")

@@ -12,12 +12,15 @@ from upgrade_manager.blockers.pods import pod_blocker, pull
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.blockers.remedy import permissions
 from upgrade_manager.blockers.taints import untaint_steps
+from upgrade_manager.blockers.upgrade_controller import FINDERS as CONTROLLER_FINDERS
+from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts import deployments, drain_hooks, evictions, missing_nodes, node_obstacles, volumes
 from upgrade_manager.facts.removal import ways_out as removal_ways_out
 from upgrade_manager.facts.suc_nodes import hostname_remedy
 from upgrade_manager.facts.vm_obstacles import vm_obstacle
 from upgrade_manager.kube.errors import Terminal, WrittenObject
 from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.pipeline.phases import vm_updates
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODE = "node-1"
@@ -41,11 +44,17 @@ def _budget(name: str, *, healthy: int = 3, **spec: Any) -> dict[str, Any]:
 #: The objects that the commands change.
 BUDGET, ILL_BUDGET = _budget("shop", minAvailable=3), _budget("ill", healthy=1, minAvailable=3)
 VOLUME = {"metadata": {"name": "v", "namespace": "longhorn-system"}, "spec": {"diskSelector": ["fast"]}}
+MANY_REPLICAS = {"metadata": {"name": "w", "namespace": "longhorn-system"}, "spec": {"numberOfReplicas": 3}}
+#: Excluded from a Plan, and cordoned, by a user.
+EXCLUDED, CORDONED = "node-0", "node-2"
+EXCLUDING = "plan.upgrade.cattle.io/p"
+CHART = {"metadata": {"name": "harvester", "namespace": "fleet-local"}, "spec": {"paused": True}}
 INSTANCE = {"metadata": {"name": "db", "namespace": "default"}, "spec": {"evictionStrategy": "None"}}
 STOPPED = {"spec": {"replicas": 0}}
 
 
-def _refused(message: str) -> tuple[Remedy, ...]:
+def refused(message: str) -> tuple[Remedy, ...]:
+    """Return the remedies for a write that is refused with this message."""
     details = {"causes": [{"message": message}]}
     refusals, error = Refusals(), Terminal(message, status=403, reason="Forbidden", details=details)
     error.written = WrittenObject(kind="Job", namespace="default", name="j")
@@ -56,6 +65,16 @@ def _refused(message: str) -> tuple[Remedy, ...]:
 def _pod(view: FakeView, **status: Any) -> tuple[Remedy, ...]:
     found = pod_blocker(view, {**POD, "spec": {"nodeName": NODE}, "status": status}, node="", since=NOW)
     assert found is not None
+    return found.remedies
+
+
+def _excluded() -> tuple[Remedy, ...]:
+    view, wait = FakeView(), PlanWait(namespace="cattle-system", name="p", since=NOW)
+    labels = {"kubernetes.io/hostname": EXCLUDED, EXCLUDING: "disabled"}
+    view.found["Node"] = [{"metadata": {"name": EXCLUDED, "labels": labels}}]
+    available = {"availableReplicas": 1}
+    view.found["Deployment"] = [{"metadata": {"namespace": "cattle-system"}, "status": available}]
+    (found,) = CONTROLLER_FINDERS[0].find(view, wait)
     return found.remedies
 
 
@@ -84,14 +103,18 @@ def remedies() -> dict[str, tuple[Remedy, ...]]:
         "hangs": deployments.hangs("kubectl logs -n default deploy/stopped", "default", "stopped", after="a minute"),
         "hostname": (hostname_remedy(view.found["Node"][0]),),
         "volume": (*volumes.ways_out(VOLUME, nodes=3), volumes.way_to_skip(VOLUME, NODE)),
+        "replicas": volumes.ways_out(MANY_REPLICAS, nodes=2),
+        "cordon": node_obstacles.cordon_refused("denied", [CORDONED]).ways_out,
+        "excluded": _excluded(),
+        "paused-chart": (vm_updates.way_out(CHART),),
         "vm": vm_obstacle(machine, []).ways_out,
         "instance": vm_obstacle(INSTANCE, []).ways_out,
         "hook": drain_hooks.foreign_ways_out(STRATEGY, [HOOK], drained="m-plan"),
         "leftover": (Remedy("Acknowledge it", command=drain_hooks.leftover_hook("m-plan")),),
         "drain-again": (drain_hooks.drain_again(4),),
-        "webhook": _refused(WEBHOOK),
-        "permissions": (permissions("default"), *_refused("denied")),
-        "policy": _refused("ValidatingAdmissionPolicy 'signed-images' denied request"),
+        "webhook": refused(WEBHOOK),
+        "permissions": (permissions("default"), *refused("denied")),
+        "policy": refused("ValidatingAdmissionPolicy 'signed-images' denied request"),
         "reboot": node_obstacles.not_ready_ways_out(NODE),
         "label": missing_nodes.unlabelled(NODE).ways_out,
         "removal": removal_ways_out(JOBS, {"metadata": {"name": "j", "namespace": "default"}}),

@@ -21,6 +21,7 @@ from tests.support.cluster.vm_world import (
 )
 from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL
+from upgrade_manager.api.remedy import saving
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.objects import Object
@@ -160,7 +161,7 @@ async def test_instance_without_a_vm_is_named(tmp_path: Path) -> None:
             await detect(world, shutdown=True)
         assert str(error.value) == (
             "stop-vms: 1 of 1 VMs on node node-0 did not stop in time: default/fixed (it has no VirtualMachine. "
-            "(1) Save the instance: kubectl get vmi -n default fixed -o yaml > vmi-default-fixed.yaml "
+            f"(1) Save the instance: {saving('kubectl get vmi -n default fixed -o yaml', 'vmi-default-fixed.yaml')} "
             "(2) Delete it: kubectl delete vmi -n default fixed)"
         )
 

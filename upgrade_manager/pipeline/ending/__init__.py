@@ -1,6 +1,7 @@
 """The end of a plan, and what passes to the next plan or the next version of the manager.
 
 advice               names what a user has changed at the advice of remedies, and has not given back
+advised_fields       how each of these changes is found
 cleanup              removes the created objects, at the end and before the deletion of a plan
 failure              records a failure with the next steps of a user
 failed_jobs          keeps the Jobs that failed, for diagnosis
@@ -15,6 +16,7 @@ takeover             labels the objects of a plan that an earlier version of the
 
 __all__ = [
     "advice",
+    "advised_fields",
     "cleanup",
     "failed_jobs",
     "failure",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind
-from upgrade_manager.api.remedy import Remedy, as_line
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
@@ -61,11 +61,12 @@ async def name_settled(ctx: ReconcileContext) -> str:
     The entries are removed; the caller adds the sentences to the final condition, and writes the status. What Jobs have
     recorded stays for the clean-up: if the write fails, the next reconcile names it.
     """
-    hosts, debts = await host_changes.left(ctx), await advice.still_changed(ctx)
-    texts = [Remedy(text) for text in (*_left(ctx), *vms_off(ctx), *name_unrecorded(ctx))]
+    hosts = [str(step) for step in await host_changes.left(ctx)]
+    debts = [str(step) for step in await advice.still_changed(ctx)]
+    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx), *debts]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])
-    return as_line([*texts, *hosts, *debts])
+    return ". ".join(sentences)
 
 
 def name_unrecorded(ctx: ReconcileContext) -> list[str]:

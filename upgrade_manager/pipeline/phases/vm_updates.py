@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.blockers.known_wait import DeployedChartWait
 from upgrade_manager.facts import update_methods
 from upgrade_manager.facts.kubevirt import KUBEVIRT, NAME
@@ -83,16 +83,18 @@ def _waiting(ctx: ReconcileContext, chart: Object, missing: str) -> Waiting:
         name=name,
         since=first_seen(ctx, DeployedChartWait, name),
         detail=missing,
-        remedies=(_remedy(chart),),
+        remedies=(way_out(chart),),
     )
     return Waiting(message=_MESSAGE, detail=missing, waits=(wait,))
 
 
-def _remedy(chart: Object) -> Remedy:
+def way_out(chart: Object) -> Remedy:
+    """Return the remedy for a chart that Fleet does not deploy."""
     name = objects.name(chart)
     named_chart = f"-n {FLEET_LOCAL} {MANAGED_CHARTS.name}/{name}"
     if objects.is_true(chart, "spec", "paused"):
         patch = f"kubectl patch {named_chart} --type merge -p"
         go, stop = (f'{patch} \'{{"spec":{{"paused":{value}}}}}\'' for value in ("false", "true"))
-        return Remedy("Let Fleet deploy it", command=go, undo=stop)
+        change = Change(kind=MANAGED_CHARTS.kind, namespace=FLEET_LOCAL, name=name, field="spec.paused", original=True)
+        return Remedy("Let Fleet deploy it", command=go, undo=stop, changes=(change,))
     return Remedy("Show why", command=f"kubectl describe {named_chart} bundles.fleet.cattle.io/mcc-{name}")

@@ -262,6 +262,7 @@ class PlanReconciler:
         ctx.record_creator()
         await self._engine.begin(ctx)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
+        ctx.status["advised"] = passing_on.inherited_advice(others)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")

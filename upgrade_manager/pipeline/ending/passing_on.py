@@ -8,10 +8,11 @@ would be given back by a plan that fails before its node upgrade. held_nodes.py 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from upgrade_manager.api.advised import merged_advice
 from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import (
     ANNOTATION_LEDGER,
@@ -23,9 +24,8 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
-from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.phases import FAILED, PhaseName
-from upgrade_manager.api.remedy import Remedy, as_line
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
@@ -33,14 +33,14 @@ from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, 
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import host_changes, job_ledger, ledger
-from upgrade_manager.pipeline.ending import orphaned_jobs, settlement
+from upgrade_manager.pipeline.ending import advice, orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings import left_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
@@ -68,20 +68,29 @@ async def leave(ctx: ReconcileContext) -> None:
     A plan that has failed keeps its ledger, in which only the VMs are missing that running Jobs may still stop.
     """
     is_deleted = objects.is_deleting(ctx.raw)
-    steps = [*await owed(ctx), *await host_changes.left(ctx)] if is_deleted else []
-    text = as_line([*(Remedy(text) for text in filter(None, [await _may_stop(ctx)])), *steps])
+    steps = await _left(ctx) if is_deleted else []
+    text = ". ".join(filter(None, (*(str(step) for step in steps), await _may_stop(ctx))))
     entries = ledger.entries(ctx, *PASSED)
-    if not is_deleted or not entries:
+    if not is_deleted or not (entries or steps):
         return
     cluster = await find_cluster(ctx.client)
     if cluster is None:
         return
     if text:
-        end = f"UpgradePlan {ctx.owner.name} was deleted during the upgrade"
+        when = "after its failure" if ctx.status.phase == FAILED else "during the upgrade"
+        end = f"UpgradePlan {ctx.owner.name} was deleted {when}"
         ctx.events.warning(cluster, EVENT_REASON, f"{end}. {text}", about=ctx.owner.uid)
+    if not entries:
+        return
     value = json.dumps(merged(left_entries.read(cluster), entries), separators=(",", ":"))
     metadata, name = {"annotations": {ANNOTATION_LEDGER: value}}, PROVISIONING_CLUSTER
     await ctx.mark(PROVISIONING_CLUSTERS, name, metadata, namespace=FLEET_LOCAL, event="ledger kept for the next plan")
+
+
+async def _left(ctx: ReconcileContext) -> list[Remedy]:
+    """Return what a deleted plan leaves: advised changes are named for the last time, because no plan copies them."""
+    changed = await advice.still_changed(ctx, when=advice.AFTER_SUCCESS)
+    return [*await owed(ctx), *await host_changes.left(ctx), *changed]
 
 
 async def _may_stop(ctx: ReconcileContext) -> str:
@@ -108,28 +117,30 @@ async def _taints(ctx: ReconcileContext) -> list[Remedy]:
     nodes = await ctx.watch(MANAGED_NODES)
     kept = [one for one in entries if has_drain_taint(nodes.get(one.get("node", "")))]
     await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
-    return [*_untaint([one["node"] for one in kept])]
-
-
-def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
-    """Yield the command for each of the first nodes, and one for all others."""
-    for node in nodes[:MAX_NODES]:
-        text = (
-            f"Node {node} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next UpgradePlan "
-            "continues with it; where none follows"
+    return [
+        Remedy(
+            f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next "
+            "UpgradePlan continues with it; where none follows",
+            command=f"kubectl taint node {one['node']} {TAINT_KUBEVIRT_DRAIN}-",
         )
-        yield Remedy(text, command=f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}-")
-    if others := nodes[MAX_NODES:]:
-        names = " ".join(others)
-        yield Remedy(
-            f"And {len(others)} more nodes keep it", command=f"kubectl taint node {names} {TAINT_KUBEVIRT_DRAIN}-"
-        )
+        for one in kept
+    ]
 
 
 def inherited(others: Iterable[Object]) -> list[Entry]:
     """Return the entries of plans that have ended, which a plan copies when it is accepted."""
     ended = [objects.status(plan) for plan in others if not is_in_progress(objects.status(plan))]
     return merged([], (entry for status in ended for entry in of_kind(recorded_entries(status), *PASSED)))
+
+
+def inherited_advice(others: Iterable[Object]) -> list[dict[str, Any]] | None:
+    """Return the advised changes of plans that have failed, which a plan copies when it is accepted.
+
+    A plan that has succeeded has named its own in its final message.
+    """
+    failed = [status for plan in others if (status := objects.status(plan)).get("currentPhase") == FAILED]
+    records = [status["advised"] for status in failed if status.get("advised")]
+    return merged_advice(records) if records else None
 
 
 async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> bool:
@@ -146,11 +157,13 @@ async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> 
 
 
 def _left_something(ctx: ReconcileContext) -> bool:
-    return bool(ledger.entries(ctx, *PASSED)) or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
+    owes = bool(ctx.status["advised"] or ledger.entries(ctx, *PASSED))
+    return owes or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
 
 
 async def _release(ctx: ReconcileContext, successor: str) -> bool:
     ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
+    ctx.status["advised"] = None
     ctx.status.taken_over(successor)
     try:
         await ctx.persist()

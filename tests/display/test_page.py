@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,10 @@ from upgrade_manager import __version__
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.display import page as page_module
+from upgrade_manager.display.leader import LeaseReading
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html
 from upgrade_manager.display.report import Report, report
+from upgrade_manager.runtime.lease import new_lease
 
 VOID = {"br", "meta"}
 STYLES = Path(page_module.__file__).with_name("report.css")
@@ -217,3 +221,37 @@ def test_toolkit_image_and_creator_are_in_the_page() -> None:
     page = Page(to_html(report(running_plan(), [], [], [], now=NOW)))
     assert "created by alice" in page.text
     assert "registry/toolkit:v1.8.0 (kind own)" in page.text
+
+
+@pytest.mark.rule("report: what is over is past tense, and the managers' Lease is read while the upgrade runs")
+@pytest.mark.parametrize(
+    ("status", "heading"),
+    [
+        pytest.param({"currentPhase": "NodeUpgrading"}, "What holds the upgrade up", id="running"),
+        pytest.param({"currentPhase": "Failed"}, "What held the upgrade up", id="failed"),
+        pytest.param({"currentPhase": "Succeeded"}, "What held the upgrade up", id="succeeded"),
+        pytest.param({"currentPhase": "Failed", "cleanupPending": True}, "What holds the clean-up up", id="clean-up"),
+    ],
+)
+def test_heading_of_blockers_has_the_tense_of_the_plan(status: dict[str, Any], heading: str) -> None:
+    blockers = [{"reason": "CleanupRefused", "kind": "Job", "name": "x", "message": "m", "remedy": "r"}]
+    found = plan(**status, blockers=blockers)
+    assert heading in Page(to_html(report(found, [], [], [], now=NOW))).text
+
+
+@pytest.mark.rule("report: what is over is past tense, and the managers' Lease is read while the upgrade runs")
+@pytest.mark.parametrize(
+    ("phase", "renewed", "said"),
+    [
+        pytest.param("NodeUpgrading", 2, "pod-a leads.", id="leads"),
+        pytest.param("NodeUpgrading", 552, "No manager leads, so the upgrade stands still: pod-a last ", id="none"),
+        pytest.param("Failed", 552, "", id="ended"),
+    ],
+)
+def test_manager_is_named_while_the_upgrade_runs(phase: str, renewed: float, said: str) -> None:
+    lease = new_lease("x", namespace="harvester-system", identity="pod-a_1", now=NOW - timedelta(seconds=renewed))
+    reading = LeaseReading(lease=lease, error="", at=NOW)
+    text = Page(to_html(report(plan(currentPhase=phase), [], [], [], now=NOW, lease=reading))).text
+    assert said in text
+    assert ("pod-a" in text) is bool(said)
+    assert ("upgrade-manager check" in text) is (renewed > 60 and bool(said))

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display import page
@@ -34,15 +35,19 @@ async def _report(options: ReportOptions) -> int:
         plans = await read_plans(session, options.plan)
         plan = choose(session, plans, options.plan)
         # Users may be allowed to read plans only.
-        (events, no_events), (nodes, no_nodes), pace = await asyncio.gather(
+        lease = LeaseWatch(session.client, now=session.now)
+        (events, no_events), (nodes, no_nodes), pace, _ = await asyncio.gather(
             read_optional(session, events_of(plan)),
             read_optional(session, Selection(resource=NODES)),
             read_pace(session, plan, plans, options.plan),
+            lease.read(),
         )
     gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
     for gap in gaps:
         print_message(gap)
-    write(options.output, page.to_html(reports.report(plan, events, nodes, gaps, now=SystemClock().now(), pace=pace)))
+    now = SystemClock().now()
+    shown = reports.report(plan, events, nodes, gaps, now=now, pace=pace, lease=lease.reading)
+    write(options.output, page.to_html(shown))
     return 0
 
 

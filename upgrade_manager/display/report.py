@@ -12,6 +12,7 @@ from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
 from upgrade_manager.display.holdups import held_seconds, holdups
+from upgrade_manager.display.leader import NOT_READ
 from upgrade_manager.display.milestones import recorded_milestones
 from upgrade_manager.display.timeline import timeline
 from upgrade_manager.display.view import build, printable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.display.holdups import HoldUp
+    from upgrade_manager.display.leader import LeaseReading
     from upgrade_manager.display.model import EventRow, NodeRow, View
     from upgrade_manager.display.timeline import Bars, Timeline
     from upgrade_manager.kube.objects import Object
@@ -108,9 +110,10 @@ def report(
     *,
     now: datetime,
     pace: Pace = UNKNOWN_PACE,
+    lease: LeaseReading = NOT_READ,
 ) -> Report:
     """Return the report of a plan."""
-    view = build(plan, events, now=now, pace=pace)
+    view = build(plan, events, now=now, pace=pace, lease=lease)
     returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
     recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
     bars = timeline(view, recorded, returned)

@@ -110,7 +110,10 @@ async def test_webhook_that_refuses_is_named() -> None:
         done = await stage.succeed()
         # As after the deletion: no configuration lists a webhook of this name.
         named = "Webhook deny.example.com: no configuration lists it. A remedy advised to change it: if you changed it"
-        assert f"{named} for the upgrade, give it back: {delete['undo']}" in condition(done, "Progressing")[2]
+        text = f"{named} for the upgrade, give it back"
+        assert objects.status(done)["nextSteps"] == [{"text": text, "command": delete["undo"]}]
+        summary = "1 change that a remedy advised is not given back; see nextSteps"
+        assert condition(done, "Progressing")[2].endswith(summary)
 
 
 POLICIES = [

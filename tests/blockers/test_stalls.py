@@ -88,7 +88,9 @@ async def test_pods_of_one_cause_are_one_blocker_until_the_last_runs() -> None:
         reasons = [event["reason"] for event in await stage.events()]
         assert (reasons.count("BlockerCleared"), reasons.count("StillChanged")) == (1, 3)
         undo = "kubectl taint node node-2 example.com/closed:NoSchedule"
-        assert undo in condition(await stage.plan(), "Progressing")[2]
+        plan = await stage.plan()
+        assert undo in [step["command"] for step in objects.status(plan)["nextSteps"]]
+        assert "3 changes that remedies advised are not given back; see nextSteps" in condition(plan, "Progressing")[2]
 
 
 def blocked(plan: Object) -> Object:

@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     VIRTUAL_MACHINES,
 )
-from upgrade_manager.pipeline.ending import advice
+from upgrade_manager.pipeline.ending import advice, settlement
 
 pytestmark = [
     pytest.mark.real_loop,
@@ -166,6 +166,30 @@ async def test_copied_commands_change_and_give_back(tmp_path: Path, shell: str) 
             await run(cluster, shell, undos(lines))
             assert await snapshot(cluster) == before, name
             assert await still_changed(cluster, home) == [], name
+
+
+@pytest.mark.rule("blockers: what a remedy changes is given back by the command beside it")
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_end_of_a_plan_lists_what_gives_everything_back(tmp_path: Path, shell: str) -> None:
+    async with served(tmp_path) as cluster, asyncio.TaskGroup() as group:
+        await set_up(cluster)
+        await prepare(cluster)
+        home = Harvester(group)
+        home.client = cluster.client
+        listed, before = by_blocker((await status_at_80(cluster)).out), await snapshot(cluster)
+        for name in UNDOABLE:
+            await run(cluster, shell, changing(name, listed[name]))
+        ctx = home.context(await cluster.client.get(UPGRADE_PLANS, "demo"))
+        ctx.status["advised"] = with_advised(None, remedy_samples.blockers())
+        count = len([one for remedies in UNDOABLE.values() for one in remedies if one.undo])
+        summary = f"{count} changes that remedies advised are not given back; see nextSteps"
+        assert await settlement.name_settled(ctx) == summary
+        await cluster.set(currentPhase="Succeeded", blockers=None, nextSteps=ctx.status["nextSteps"])
+        shown = (await status_at_80(cluster)).out.partition("\nNEXT\n")[2].splitlines()
+        lines = [line for line in shown if line in {one["command"] for one in ctx.status["nextSteps"]}]
+        assert len(lines) == count
+        await run(cluster, shell, lines)
+        assert await snapshot(cluster) == before
 
 
 def webhooks(*names: str) -> dict[str, list[str]]:

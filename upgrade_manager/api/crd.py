@@ -101,7 +101,7 @@ def _columns() -> list[dict[str, Any]]:
         _column("Previous", ".status.previousVersion", "Harvester version before the upgrade.", wide=True),
         _column("Target", ".status.releaseMetadata.harvester", "Target version of Harvester.", wide=True),
         _column("Message", _condition("Progressing", "message"), "What the upgrade waits for.", wide=True),
-        _column("Next", ".status.nextSteps[0].text", "What to do first after a failure.", wide=True),
+        _column("Next", ".status.nextSteps[0].text", "What to do first after the end.", wide=True),
     ]
 
 

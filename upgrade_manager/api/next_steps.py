@@ -1,7 +1,7 @@
-"""The next steps of a user after a failure, in `status.nextSteps`, in the form of remedies.
+"""The next steps of a user after the end of a plan, in `status.nextSteps`, in the form of remedies.
 
-pipeline/ending/failure.py finds them at the end of a plan, and pipeline/status.py writes them; the displays show them
-under NEXT.
+pipeline/ending/failure.py and settlement.py find them, and pipeline/status.py writes those of a failure; the displays
+show them under NEXT.
 """
 
 from __future__ import annotations

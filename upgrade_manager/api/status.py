@@ -279,8 +279,9 @@ class UpgradePlanStatus(ApiModel):
     )
     next_steps: list[RemedyStatus] = Field(
         default_factory=list,
-        description="The steps after a failure, in order: what to do, what not to do, and what is left. Absent "
-        "unless the plan has failed, and after another plan has taken over.",
+        description="The steps after the end, in order. After a failure: what to do, what not to do, and what is left; "
+        "absent after another plan has taken over. After a success: what to give back that remedies advised to "
+        "change. Absent while there is nothing.",
     )
     node_upgrade_statuses: dict[str, NodeUpgradeStatus] = Field(
         default_factory=dict,

@@ -41,7 +41,7 @@ async def _remedies(options: RemediesOptions) -> int:
 
 
 def lines(view: View) -> Iterator[str]:
-    """Yield the lines of each blocker below its message, and the next steps after a failure."""
+    """Yield the lines of each blocker below its message, and the next steps after the end."""
     is_first = True
     for row in view.blockers:
         if not is_first:
@@ -53,6 +53,6 @@ def lines(view: View) -> Iterator[str]:
 
 
 def to_json(view: View) -> str:
-    """Return the blockers, and the next steps after a failure, as JSON."""
+    """Return the blockers, and the next steps after the end, as JSON."""
     found = {"plan": view.plan, "blockers": plain(view.blockers), "nextSteps": plain(view.next_steps)}
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

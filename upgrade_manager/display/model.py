@@ -140,7 +140,7 @@ class View:
     deleting: bool
     #: The plan has ended, and its objects are being removed.
     cleaning_up: bool
-    #: The steps after a failure; empty otherwise.
+    #: The steps after the end; empty before, and if nothing is to be done.
     next_steps: tuple[Remedy, ...]
     blockers: tuple[BlockerRow, ...]
     #: The last ones, oldest first.

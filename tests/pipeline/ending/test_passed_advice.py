@@ -12,7 +12,7 @@ from tests.pipeline.ending.test_advice import CORDONED, TAINTED, UNDO, WEBHOOK
 from tests.pipeline.ending.test_passing_on import deleted
 from tests.pipeline.settings.test_rancher import local
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
-from tests.support.managers.upgrade import condition, started
+from tests.support.managers.upgrade import started
 from upgrade_manager.api.advised import MAX_ADVISED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, PODS, UPGRADE_PLANS
@@ -101,6 +101,5 @@ async def test_next_plan_names_what_a_failed_one_advised(simulate: Simulate) -> 
         following = replace(stage, name="next")
         await following.create_plan()
         done = await following.succeed()
-        message = condition(done, "Progressing")[2]
-        assert [undo for undo in undos if undo in message] == undos
+        assert [step["command"] for step in objects.status(done)["nextSteps"]] == undos
         assert "advised" not in objects.status(await stage.plan())

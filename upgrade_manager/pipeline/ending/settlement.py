@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind
+from upgrade_manager.api.next_steps import step_entries
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.taints import has_drain_taint
@@ -29,7 +30,7 @@ from upgrade_manager.pipeline.settings.earlier_records import is_unrecorded
 from upgrade_manager.pipeline.write_log import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
@@ -59,14 +60,24 @@ async def name_settled(ctx: ReconcileContext) -> str:
     """Name what a success leaves: nodes that left, hosts that keep a change, VMs that are off, unrecorded settings.
 
     The entries are removed; the caller adds the sentences to the final condition, and writes the status. What Jobs have
-    recorded stays for the clean-up: if the write fails, the next reconcile names it.
+    recorded stays for the clean-up: if the write fails, the next reconcile names it. What users give back is in the
+    next steps, as lines to copy.
     """
     hosts = [str(step) for step in await host_changes.left(ctx)]
-    debts = [str(step) for step in await advice.still_changed(ctx)]
-    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx), *debts]
+    debts = await advice.still_changed(ctx)
+    if debts:
+        ctx.status["nextSteps"] = step_entries(debts)
+    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx), *_summary(debts)]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])
     return ". ".join(sentences)
+
+
+def _summary(debts: Sequence[Remedy]) -> Iterator[str]:
+    if len(debts) == 1:
+        yield "1 change that a remedy advised is not given back; see nextSteps"
+    elif debts:
+        yield f"{len(debts)} changes that remedies advised are not given back; see nextSteps"
 
 
 def name_unrecorded(ctx: ReconcileContext) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hack.demo.remedies import does, printed
 from hack.demo.stalls import STALLS
 from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.conditions import PROGRESSING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hack.demo.commands import Command
+    from hack.demo.remedies import Kubectl
     from hack.demo.stalls import Stall
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.display.screen import Screen
@@ -37,6 +39,8 @@ class _Disturbance:
     name: str
     stall: Stall
     remedy: Sequence[Command] = ()
+    #: The manager's commands that were shown before they are due.
+    shown: Sequence[str] = ()
     is_broken: bool = False
     #: The plan's progress when it was broken, later when a blocker was last there.
     progress: object = None
@@ -62,13 +66,16 @@ class Disturbances:
     hold: bool
     #: Seconds of the manager's clock in one of the demo's.
     rate: float
+    kubectl: Kubectl
     items: list[_Disturbance] = field(default_factory=list)
 
     @classmethod
-    def of(cls, names: Iterable[str], *, client: Client, screen: Screen, hold: bool, rate: float) -> Disturbances:
+    def of(
+        cls, names: Iterable[str], *, client: Client, screen: Screen, hold: bool, rate: float, kubectl: Kubectl
+    ) -> Disturbances:
         """Prepare the breaks of these names."""
         items = [_Disturbance(name=name, stall=STALLS[name]) for name in names]
-        return cls(client=client, screen=screen, hold=hold, rate=rate, items=items)
+        return cls(client=client, screen=screen, hold=hold, rate=rate, kubectl=kubectl, items=items)
 
     async def advance(self, plan: Object) -> None:
         """Do what is due. Raises KubeError."""
@@ -109,9 +116,25 @@ class Disturbances:
             self.screen.show_message(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
         if one.appeared is not None and not one.is_mended and not self.hold and _now() - one.appeared >= SHOWN:
             one.is_mended = True
-            for command in one.remedy:
-                await command.run(self.client)
+            await self._mend(one, blockers)
             one.seen = _now()
+
+    async def _mend(self, one: _Disturbance, blockers: Sequence[Blocker]) -> None:
+        """Run the commands as the manager prints them. Raises DemoError and KubeError."""
+        texts = self._printed(one, blockers)
+        if added := [text for text in texts if text not in one.shown]:
+            self.screen.show_message(_lines(added))
+        for text in texts:
+            await self.kubectl.run(text)
+        for command in one.remedy:
+            if not any(does(text, command) for text in texts):
+                await command.run(self.client)
+
+    def _printed(self, one: _Disturbance, blockers: Iterable[Blocker]) -> list[str]:
+        """Return the manager's commands; none without kubectl, or if the remedy is work outside of the API server."""
+        if one.stall.stands_for or not self.kubectl.program:
+            return []
+        return printed((found for found in blockers if _is_of(one, found)), one.remedy)
 
     def _is_cleared(self, one: _Disturbance, plan: Object) -> bool:
         """Report whether it is repaired: of a user's repair, only the progress of the upgrade is known."""
@@ -129,8 +152,10 @@ class Disturbances:
         one.appeared = one.seen = _now()
         due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
-        stands_for = f", in place of {one.stall.stands_for}" if one.stall.stands_for else ""
-        self.screen.show_message(f"\n{report}\nMending ({due}{stands_for}):\n{_lines(one.remedy)}")
+        texts = self._printed(one, blockers)
+        how = f", in place of {one.stall.stands_for}" if one.stall.stands_for else ", with kubectl" if texts else ""
+        one.shown = [*texts]
+        self.screen.show_message(f"\n{report}\nMending ({due}{how}):\n{_lines(texts or one.remedy)}")
 
     def _waited(self, one: _Disturbance) -> float:
         """Return the seconds since the break or the last progress, by the manager's clock."""
@@ -170,5 +195,5 @@ def _report(blocker: Blocker) -> str:
     return f"Blocked ({blocker.reason}): {blocker.message}\nSince {blocker.since:%H:%M:%S}. Remedy: {blocker.remedy}"
 
 
-def _lines(commands: Iterable[Command]) -> str:
+def _lines(commands: Iterable[Command | str]) -> str:
     return "\n".join(f"  {command}" for command in commands)

@@ -27,6 +27,7 @@ from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
 from hack.demo.programs import DemoError, start_cluster, start_manager
 from hack.demo.registration import create_secret, register
+from hack.demo.remedies import Kubectl
 from upgrade_manager.display.model import PlanState
 from upgrade_manager.display.screen import Lines, Terminal
 from upgrade_manager.kube import objects, resources
@@ -226,7 +227,12 @@ async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Ob
                 programs,
                 screen,
                 Disturbances.of(
-                    options.stalls, client=client, screen=screen, hold=options.hold, rate=options.time.rate
+                    options.stalls,
+                    client=client,
+                    screen=screen,
+                    hold=options.hold,
+                    rate=options.time.rate,
+                    kubectl=Kubectl.of(programs.kubeconfig),
                 ),
                 plan=plan,
                 now=options.time.now,

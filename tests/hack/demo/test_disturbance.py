@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.demo.commands import scale
 from hack.demo.disturbance import SHOWN, TIMEOUT, Disturbances
+from hack.demo.programs import DemoError
+from hack.demo.remedies import Kubectl, does
 from hack.demo.stalls import STALLS
 from hack.scenario import load
 from hack.simulation import Simulation
@@ -18,6 +22,7 @@ from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
 
 if TYPE_CHECKING:
+    from hack.demo.commands import Command
     from upgrade_manager.kube.client import Client
 
 pytestmark = pytest.mark.sampled
@@ -30,13 +35,23 @@ FEW = {"suc"}
 NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in STALLS]
 
 
-#: Two forms of a word.
-SAME = {"deployment": "deploy", "poddisruptionbudgets.policy": "pdb"}
+#: A machine without kubectl.
+NONE = Kubectl(program="", kubeconfig=Path("kubeconfig"))
 
 
-def normalized(text: str) -> frozenset[str]:
-    """Return the words of commands, without the differences that kubectl ignores."""
-    return frozenset(SAME.get(word, word) for word in re.split(r"[\s/=]+", text.strip()))
+@dataclass(frozen=True, kw_only=True)
+class Typed(Kubectl):
+    """Records commands, and makes the changes of the demo's own commands that they stand for."""
+
+    client: Client
+    own: list[Command]
+    texts: list[str] = field(default_factory=list)
+
+    async def run(self, command: str) -> None:
+        self.texts.append(command)
+        for one in self.own:
+            if does(command, one):
+                await one.run(self.client)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,28 +59,38 @@ async def test_break_is_reported_and_mended(name: str) -> None:
     said: list[str] = []
     scenario = load("three-nodes").changed(operators=True)
     async with Simulation(scenario) as simulation, started(simulation) as stage:
-        broken = Disturbances.of([name], client=stage.client, screen=Lines(said.append), hold=False, rate=1.0)
+        typed = Typed(program="kubectl", kubeconfig=Path("kubeconfig"), client=stage.client, own=[])
+        broken = Disturbances.of(
+            [name], client=stage.client, screen=Lines(said.append), hold=False, rate=1.0, kubectl=typed
+        )
         async with asyncio.timeout(LATEST):
             while CLEARED not in "".join(said):
+                typed.own[:] = broken.items[0].remedy
                 await broken.advance(await stage.plan())
                 await asyncio.sleep(0.2)
         await stage.succeed()
-    breaking, blocked, _ = said
+    breaking, blocked, *added, _ = said
     assert breaking.startswith(f"\nBreaking ({name}): ")
     assert any(blocked.startswith(f"\nBlocked ({reason}): ") for reason in STALLS[name].reasons)
     report, _, mending = blocked.partition("\nMending (in 10 s")
     if stands_for := STALLS[name].stands_for:
         assert mending.startswith(f", in place of {stands_for}):\n")
+        assert typed.texts == []
     else:
-        commands = [normalized(line) for line in mending.splitlines()[1:]]
-        assert any(words <= normalized(report) for words in commands)
+        how, *shown = mending.splitlines()
+        assert how == ", with kubectl):"
+        # As they stand in the blocker.
+        assert all(line.strip() in report for line in shown)
+        assert typed.texts == [line.strip() for line in (*shown, *"\n".join(added).splitlines())]
 
 
 async def test_held_break_waits_for_the_user() -> None:
     said: list[str] = []
     scenario = load("three-nodes").changed(operators=True)
     async with Simulation(scenario) as simulation, started(simulation) as stage:
-        broken = Disturbances.of(["suc"], client=stage.client, screen=Lines(said.append), hold=True, rate=1.0)
+        broken = Disturbances.of(
+            ["suc"], client=stage.client, screen=Lines(said.append), hold=True, rate=1.0, kubectl=NONE
+        )
         for _ in range(600):
             await broken.advance(await stage.plan())
             await asyncio.sleep(0.2)
@@ -97,7 +122,7 @@ async def after(seconds: float) -> None:
 
 async def broken(client: Client, *names: str, said: list[str], hold: bool = False, rate: float = 1.0) -> Disturbances:
     """Break the upgrade."""
-    found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold, rate=rate)
+    found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold, rate=rate, kubectl=NONE)
     await found.advance(plan_with())
     said.clear()
     return found
@@ -124,3 +149,18 @@ async def test_break_without_a_blocker_is_mended_after_a_limit(rate: float) -> N
         await after(SHOWN)
         await breaks.advance(plan_with(node="PreDrained"))
         assert await frozen(simulation.client()) == []
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        pytest.param('test "$KUBECONFIG" = "$PWD/kubeconfig"', "", id="with the cluster's kubeconfig"),
+        pytest.param("echo refused >&2; exit 3", "the remedy failed: echo refused >&2; exit 3\nrefused", id="fails"),
+    ],
+)
+async def test_command_is_run_in_a_shell(tmp_path: Path, command: str, error: str) -> None:
+    kubectl = Kubectl(program="kubectl", kubeconfig=tmp_path / "kubeconfig")
+    with pytest.raises(DemoError) if error else contextlib.nullcontext() as found:
+        await kubectl.run(command)
+    assert (str(found.value) if found else "") == error

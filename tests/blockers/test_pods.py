@@ -118,7 +118,7 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
         row(
             {"metadata": {"name": "p", "namespace": "ns"}},
             "PodPending",
-            "it does not start (the scheduler has not assigned it to a node)",
+            "cannot start: the scheduler has not assigned a node",
             "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler (2) If none is Ready, "
             "restart rke2-server on the control-plane nodes: systemctl restart rke2-server",
             id="without status",
@@ -132,7 +132,7 @@ def test_pod_that_does_not_run(view: FakeView, found: dict[str, Any], reason: st
     blocker = pod_blocker(view, found, node="", since=NOON)
     assert blocker is not None
     assert (blocker.reason, blocker.kind, blocker.namespace, blocker.name) == (reason, "Pod", "ns", "p")
-    assert blocker.message.startswith(f"Pod ns/p: {text}")
+    assert blocker.message.startswith((f"Pod ns/p: {text}", f"Pod ns/p {text}"))
     show = f"({3 if '(2)' in first else 2}) Show its events: kubectl describe pod -n ns p"
     assert blocker.remedy == f"(1) {first} {show}"
     assert blocker.since == NOON

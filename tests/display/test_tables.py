@@ -164,6 +164,14 @@ def test_wait_is_shown_without_the_blocker(waiting: str, shown: str) -> None:
 
 
 @pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
+def test_blocker_with_a_count_stands_once() -> None:
+    blocker = replace(BLOCKER, message="Cluster a/b: Rancher has not started (0 of 3 nodes done)")
+    waiting = "waiting for Rancher (0 of 3 nodes done); Cluster a/b: Rancher has not started"
+    text = draw(replace(running_view(), waiting=waiting, blockers=(blocker,), last_error="", warnings=()), width=200)
+    assert "now           waiting for Rancher (0 of 3 nodes done)\n" in text
+
+
+@pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
 def test_warning_of_an_earlier_message_of_a_blocker_is_left_out() -> None:
     (warning,) = running_view().warnings
     about = replace(warning, reason=BLOCKER.reason, message="Job default/j: it waits. Wait")

@@ -191,7 +191,9 @@ def _besides(view: View, text: str) -> str:
     """Return what a text says beside the blockers' messages, which are shown below with their remedies."""
     text, done = _COUNT.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches each line
     for row in view.blockers:
-        for said in filter(None, (row.message, row.message.removeprefix(f"{_object(row)}: "))):
+        # Progressing has the counts of a blocker's message once.
+        whole = (row.message, _COUNT.sub(r"\1", row.message))
+        for said in filter(None, (*whole, row.message.removeprefix(f"{_object(row)}: "))):
             text = text.replace(said, _SAID)
     rest = "; ".join(clause for clause in text.split("; ") if _SAID not in clause)
     return f"{rest} ({done})" if rest and done else rest or done or ""

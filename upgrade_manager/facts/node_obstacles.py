@@ -140,8 +140,12 @@ def cordoned(node: str) -> NodeObstacle:
 
 
 def foreign_hooks(secret: str, hooks: Sequence[str]) -> str:
-    """Return why Rancher waits at a node: other controllers' hooks; drain_hooks.foreign_ways_out has the remedy."""
-    return f"other controllers have not acknowledged their hooks: {name_list(hooks)} (Secret {FLEET_LOCAL}/{secret})"
+    """Return why Rancher waits at a node: other controllers' hooks; drain_hooks.foreign_ways_out has the remedy.
+
+    `secret` is empty for a message that opens with it.
+    """
+    where = f" (Secret {FLEET_LOCAL}/{secret})" if secret else ""
+    return f"other controllers have not acknowledged their hooks: {name_list(hooks)}{where}"
 
 
 def draining(secret: str) -> str:

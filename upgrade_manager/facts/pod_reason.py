@@ -38,6 +38,8 @@ _IMAGE = frozenset(
 )
 #: A ConfigMap, Secret or another object of the specification is missing.
 _CONFIG_ERROR = "CreateContainerConfigError"
+#: The stage of a Pod before the scheduler has seen it.
+UNASSIGNED = "the scheduler has not assigned it to a node"
 #: Conditions of a starting Pod; each condition becomes True once.
 _STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
 
@@ -110,7 +112,7 @@ def _stage(pod: Object) -> str:
     """Return the stage that the start of the Pod has reached."""
     node = objects.text(pod, "spec", "nodeName")
     if not node:
-        return "the scheduler has not assigned it to a node"
+        return UNASSIGNED
     if objects.text(pod, "status", "startTime"):
         return "its containers are being created"
     return f"the kubelet of node {node} has not accepted it"

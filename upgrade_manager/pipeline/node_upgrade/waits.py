@@ -141,7 +141,9 @@ class NodeWaits:
                 kind = ForeignHookWait if delay.kind is DelayKind.FOREIGN else LeftoverHookWait
                 known = (delay.remedy,) if delay.remedy else ()
                 remedies = known or self._foreign_remedies(delay.hooks, drained=delay.secret)
-                yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedies=remedies)
+                is_foreign = delay.kind is DelayKind.FOREIGN
+                detail = node_obstacles.foreign_hooks("", delay.hooks) if is_foreign else delay.problem
+                yield self._hook(kind, delay.secret, delay.node, detail=detail, remedies=remedies)
 
     def _begun_drain(self, delay: Delay) -> Wait:
         """Return the wait for a drain without a hook for the manager, or for the cordon with which it begins."""
@@ -279,7 +281,7 @@ class NodeWaits:
         return known_wait(self.ctx, RefusedCordonWait, node, detail=found.why, remedies=found.ways_out)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
-        detail = node_obstacles.foreign_hooks(view.secret, others)
+        detail = node_obstacles.foreign_hooks("", others)
         drained = "" if view.pre_drain.others else view.secret
         remedies = self._foreign_remedies(others, drained=drained)
         return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedies=remedies)

@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from upgrade_manager.api import crd
+from upgrade_manager.api.conditions import RECONCILING, Condition
 from upgrade_manager.api.crd import crd_manifest
+from upgrade_manager.api.display import display_of, is_unseen, readiness_of
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 
@@ -23,7 +25,7 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 ALLOWED = {
     *("type", "format", "description", "required", "properties", "additionalProperties", "items", "enum", "pattern"),
     *("minimum", "minLength", "maxLength", "maxItems", PRESERVE),
-    *("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations"),
+    *("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations", "default"),
 }
 
 
@@ -81,6 +83,22 @@ def test_printer_columns() -> None:
     assert wide == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE", "NEXT"]
 
 
+@pytest.mark.rule("api: the schema has a status for a plan that no manager has seen")
+def test_default_status_is_that_of_a_plan_without_a_manager() -> None:
+    default = NODES[".status"]["default"]
+    assert is_unseen(default)
+    assert default["display"] == display_of({}, is_deleting=False)
+    reconciling = readiness_of({})[RECONCILING]
+    assert reconciling is not None
+    (found,) = default["conditions"]
+    assert Condition.read(found).model_copy(update={"last_transition_time": ""}) == reconciling
+
+
+@pytest.mark.parametrize("status", [{}, {"conditions": None}, {"conditions": ["x"]}, {"currentPhase": "Failed"}])
+def test_other_statuses_are_those_of_a_manager(status: dict[str, Any]) -> None:
+    assert not is_unseen(status)
+
+
 def test_metadata_has_no_schema() -> None:
     assert NODES[".metadata"] == {"type": "object"}
 
@@ -95,6 +113,7 @@ def test_schema_is_structural_and_describes_every_field(path: str) -> None:
     assert isinstance(node.get("type"), str) or node[PRESERVE], "any value, or one type"
     assert not ("properties" in node and "additionalProperties" in node)
     assert set(node.get("required", ())) <= set(node.get("properties", ()))
+    assert "default" not in node or path == ".status"
     if path and "properties" in node:
         assert (PRESERVE in node) == path.startswith(".status"), "unknown fields are preserved in the status only"
 
@@ -142,7 +161,8 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
         (".status", ["advised blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
-                     "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display"]),
+                     "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display",
+                     "observedGeneration"]),
             (".status.survey", ["plan nodes"]),
         (".status.checksums", ["isoChecked checked message files"]),
             (".status.toolkitImage", ["repository tag digest kind guessed annotatedImage annotatedKind"]),

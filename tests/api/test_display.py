@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.display import DisplayState, FailureReason, display_of, failure_reason, where_it_failed
+from upgrade_manager.api.conditions import Condition
+from upgrade_manager.api.display import (
+    DisplayState,
+    FailureReason,
+    display_of,
+    failure_reason,
+    readiness_of,
+    where_it_failed,
+)
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES
 
 
@@ -22,6 +30,12 @@ PROGRESS = condition("Progressing", "NodeUpgrading", "waiting for Rancher")
 STALLED = condition("Stalled", "DrainFailing", "PodDisruptionBudget shop/db: it keeps Pod db-0")
 BLOCKED = condition("Available", "ConcurrentUpgradeBlocked", "UpgradePlan a was in progress", status="False")
 FAILURE = condition("Degraded", "UpgradeFailed", "no space left on device")
+PAUSED = condition("Paused", "PausedByUser", "Paused by ada before node-2")
+FREE = condition("Available", "Executable", "Upgrading to v1.8.0")
+#: A plan in the queue, and a failed one that is resumed and waits.
+QUEUED = {"queuedSince": "2026-01-01T00:00:00Z", "conditions": [BLOCKED]}
+RESUMED = {**QUEUED, "currentPhase": "Failed", "phaseTransitionTimestamps": timestamps("NodeUpgrading", "Failed")}
+OVER = {**RESUMED, "conditions": [condition("Progressing", "Refused", status="False"), FAILURE]}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +44,27 @@ FAILURE = condition("Degraded", "UpgradeFailed", "no space left on device")
         pytest.param({}, "Pending", "", id="new"),
         pytest.param({"conditions": [condition("Available", "Waiting", "for a")]}, "Pending", "for a", id="waiting"),
         pytest.param({"conditions": [BLOCKED]}, "Blocked", "UpgradePlan a was in progress", id="blocked"),
+        pytest.param(QUEUED, "Queued", "UpgradePlan a was in progress", id="queued"),
+        pytest.param(RESUMED, "Queued", "UpgradePlan a was in progress", id="queued-resumed"),
+        pytest.param(OVER, "Failed: NodeUpgradeFailed", "no space left on device", id="failed-after-the-queue"),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS, PAUSED]},
+            "Paused",
+            "Paused by ada before node-2",
+            id="paused",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS, {**PAUSED, "status": "False"}]},
+            "Running",
+            "waiting for Rancher",
+            id="continued",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS, PAUSED, STALLED]},
+            "Stalled: DrainFailing",
+            "PodDisruptionBudget shop/db: it keeps Pod db-0",
+            id="stalled-in-a-pause",
+        ),
         pytest.param(
             {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS]}, "Running", "waiting for Rancher", id="running"
         ),
@@ -72,12 +107,15 @@ def test_deletion_comes_before_any_other_state() -> None:
     assert display_of({"currentPhase": "Failed"}, is_deleting=True)["state"] == "Deleting"
 
 
+@pytest.mark.rule("api: display has the state, transitioning and error that wrangler reads")
 @pytest.mark.parametrize(
     ("state", "transitioning", "error"),
     [
         (DisplayState.PENDING, True, False),
         (DisplayState.BLOCKED, False, True),
+        (DisplayState.QUEUED, True, False),
         (DisplayState.RUNNING, True, False),
+        (DisplayState.PAUSED, True, False),
         (DisplayState.STALLED, True, False),
         (DisplayState.CLEANING_UP, True, False),
         (DisplayState.SUCCEEDED, False, False),
@@ -87,6 +125,94 @@ def test_deletion_comes_before_any_other_state() -> None:
 )
 def test_what_wrangler_reads(state: DisplayState, *, transitioning: bool, error: bool) -> None:
     assert (state.transitioning, state.error) == (transitioning, error)
+
+
+UNSEEN = ("True", "Pending", "Waiting for the upgrade manager")
+RUNNING = ("True", "NodeUpgrading", "waiting for Rancher")
+REASONS = timestamps("NodeUpgrading", "Failed")
+
+
+@pytest.mark.rule(
+    "api: Reconciling is absent after the end",
+    "api: Ready is Unknown while the plan runs, True only if it has succeeded, and False if it has failed",
+    "api: a failed plan is Stalled (UpgradeFailed)",
+)
+@pytest.mark.parametrize(
+    ("status", "reconciling", "ready", "stalled"),
+    [
+        pytest.param({}, UNSEEN, ("Unknown", "Pending", ""), (), id="new"),
+        pytest.param(
+            QUEUED,
+            ("True", "Queued", BLOCKED["message"]),
+            ("Unknown", "Queued", BLOCKED["message"]),
+            (),
+            id="queued",
+        ),
+        pytest.param(
+            {"conditions": [BLOCKED]},
+            None,
+            ("False", "ConcurrentUpgradeBlocked", BLOCKED["message"]),
+            ("True", "ConcurrentUpgradeBlocked", BLOCKED["message"]),
+            id="blocked",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [FREE, PROGRESS]},
+            RUNNING,
+            ("Unknown", "NodeUpgrading", FREE["message"]),
+            (),
+            id="running",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [FREE, PROGRESS, STALLED]},
+            ("True", "NodeUpgrading", STALLED["message"]),
+            ("Unknown", "NodeUpgrading", FREE["message"]),
+            (),
+            id="stalled",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [FREE, PROGRESS, PAUSED]},
+            ("True", "NodeUpgrading", PAUSED["message"]),
+            ("Unknown", "NodeUpgrading", FREE["message"]),
+            (),
+            id="paused",
+        ),
+        pytest.param(
+            {"currentPhase": "Succeeded", "cleanupPending": True, "conditions": [STALLED]},
+            ("True", "CleaningUp", STALLED["message"]),
+            ("Unknown", "CleaningUp", ""),
+            (),
+            id="removal-refused",
+        ),
+        pytest.param(
+            {"currentPhase": "Succeeded", "conditions": [condition("Progressing", "Succeeded", "Upgraded")]},
+            None,
+            ("True", "Succeeded", "Upgraded"),
+            (),
+            id="succeeded",
+        ),
+        pytest.param(
+            {"currentPhase": "Failed", "cleanupPending": True, "conditions": [FAILURE, STALLED],
+             "phaseTransitionTimestamps": REASONS},
+            None,
+            ("False", "NodeUpgradeFailed", FAILURE["message"]),
+            ("True", "UpgradeFailed", FAILURE["message"]),
+            id="failed",
+        ),
+    ],
+)  # fmt: skip
+def test_conditions_that_other_tools_read(
+    status: dict[str, Any],
+    reconciling: tuple[str, ...] | None,
+    ready: tuple[str, ...],
+    stalled: tuple[str, ...],
+) -> None:
+    """An empty `stalled` means that the blockers decide."""
+    expected = {"Reconciling": reconciling, "Ready": ready} | ({"Stalled": stalled} if stalled else {})
+    assert {type_: _read(one) for type_, one in readiness_of(status).items()} == expected
+
+
+def _read(found: Condition | None) -> tuple[str, str, str] | None:
+    return None if found is None else (found.status, found.reason, found.message)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ async def fail(simulation: Simulation, **metadata: Any) -> str:
         plan = await stage.fail()
     events = await stage.events()
     status, reason, cause = condition(plan, "Progressing")
-    assert (status, reason) == ("False", "Failed")
+    assert (status, reason) == ("False", "Refused")
     assert phases_of(plan) == ["Initializing", "Failed"]
     assert condition(plan, "Available") == ("False", "Executed", FAILURE)
     assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")

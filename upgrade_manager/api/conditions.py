@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"
 DEGRADED = "Degraded"
-#: Present only while something holds the upgrade up, as in kstatus.
+#: Present while something holds the upgrade up, and after a failure, as in kstatus.
 STALLED = "Stalled"
+#: True only once the cluster is upgraded.
+READY = "Ready"
+#: Present until the end, and the first of the list: kstatus judges by the first one of Reconciling and Stalled.
+RECONCILING = "Reconciling"
+#: Present while the upgrade is paused.
+PAUSED = "Paused"
 #: Present only if the images of the previous release stay on nodes.
 IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 
 TRUE = "True"
 FALSE = "False"
+UNKNOWN = "Unknown"
 
 EXECUTABLE = "Executable"
 EXECUTED = "Executed"
@@ -32,7 +39,8 @@ RECONCILE_ERROR = "ReconcileError"
 #: Reasons of Progressing after the end; until then its reason is the current phase.
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
-#: Reason of Degraded after a failure.
+REFUSED = "Refused"
+#: Reason of Degraded and Stalled after a failure.
 UPGRADE_FAILED = "UpgradeFailed"
 #: Reason of ImagesNotRemoved.
 CLEANUP_FAILED = "CleanupFailed"
@@ -50,7 +58,7 @@ class Condition(
 
     type: str = Field(
         default="",
-        description="Available, Progressing, Degraded, Stalled or ImagesNotRemoved.",
+        description="Reconciling, Available, Progressing, Degraded, Ready, Stalled or ImagesNotRemoved.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(

@@ -3,6 +3,9 @@
 `make manifests` writes its output to deploy/crds; tests/api compares both. `upgrade-manager check` compares it with the
 cluster's (cli/installation/definition.py).
 
+The status has a default, as in the Gateway API: kstatus would take a plan without a status for a complete one. The
+manager takes the default for no status (display.py).
+
 Unknown fields of the spec are pruned, and refused by kubectl: a misspelt `pauseNodes` must not go unnoticed. Unknown
 fields of the status are preserved, and phases and node states are not enumerations, so that a rollback of the manager
 and its CRD does not lose what a newer version has recorded.
@@ -12,6 +15,7 @@ CEL rules compare single strings of bounded length, which keeps their cost small
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import Any
 
@@ -19,6 +23,7 @@ import yaml
 from pydantic import Field
 
 from upgrade_manager.api import keys
+from upgrade_manager.api.display import UNSEEN_STATUS
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.status import UpgradePlanStatus
@@ -152,7 +157,7 @@ def _schema() -> dict[str, Any]:
             # The API server allows no more than this for metadata.
             "metadata": {"type": "object"},
             "spec": {**spec, "x-kubernetes-validations": _rules()},
-            "status": status,
+            "status": {**status, "default": copy.deepcopy(UNSEEN_STATUS)},
         },
     }
 

@@ -1,7 +1,8 @@
-"""`status.display`: the state of a plan in one word, for `kubectl get`, the displays and Rancher's UI.
+"""The state of a plan in one word, and the conditions that say the same, for every tool that judges objects.
 
-pipeline/status.py writes it with every change of the status. wrangler, by which Rancher's UI and Fleet judge an object,
-reads state, transitioning, error and message of it before any condition.
+pipeline/status.py writes both with every change of the status. `status.display` is for `kubectl get`, the displays and
+wrangler, by which Rancher's UI and Fleet judge an object: it reads state, transitioning, error and message before any
+condition. Reconciling, Ready and Stalled are for kstatus (Flux, Helm), Argo CD and `kubectl wait`: docs/gitops.
 """
 
 from __future__ import annotations
@@ -11,11 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING, STALLED, find_condition
+from upgrade_manager.api.conditions import (
+    AVAILABLE,
+    CONCURRENT_UPGRADE_BLOCKED,
+    DEGRADED,
+    FALSE,
+    PAUSED,
+    PROGRESSING,
+    READY,
+    RECONCILING,
+    STALLED,
+    TRUE,
+    UNKNOWN,
+    UPGRADE_FAILED,
+    Condition,
+    find_condition,
+)
 from upgrade_manager.api.in_progress import is_blocked
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, PhaseName, phase_of, recorded_phases
+from upgrade_manager.api.phases import (
+    FAILED,
+    PHASE_VALUES,
+    PHASES,
+    SUCCEEDED,
+    TERMINAL,
+    PhaseName,
+    phase_of,
+    recorded_phases,
+)
 from upgrade_manager.api.text import bounded_line, name_list
 
 if TYPE_CHECKING:
@@ -29,11 +54,16 @@ class DisplayState(StrEnum):
     PENDING = "Pending"
     #: Another plan was in progress when it was created; it never starts.
     BLOCKED = "Blocked"
+    #: Another plan, or another holder of the cluster, is in progress; it starts afterwards.
+    QUEUED = "Queued"
     RUNNING = "Running"
+    #: The upgrade holds until a user continues it.
+    PAUSED = "Paused"
     #: Something holds the upgrade up for longer than it should.
     STALLED = "Stalled"
     #: All nodes are upgraded; images and the upgrade's objects are being removed.
     CLEANING_UP = "CleaningUp"
+    #: The cluster is upgraded, and the upgrade's objects are removed.
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     #: The plan is being deleted, and gives back what it has changed.
@@ -63,6 +93,8 @@ class FailureReason(StrEnum):
     NODE_UPGRADE_FAILED = "NodeUpgradeFailed"
 
 
+#: The message of a plan that no manager has reconciled.
+WAITING_FOR_MANAGER = "Waiting for the upgrade manager"
 #: By the phase that ran, or that could not be entered.
 _FAILURES = {
     PhaseName.INITIALIZE: FailureReason.REFUSED,
@@ -78,6 +110,25 @@ _FAILURES = {
 _CHECKED = {
     PhaseName.INITIALIZE.completed: FailureReason.REFUSED,
     PhaseName.METADATA_POPULATE.completed: FailureReason.NOT_ELIGIBLE,
+}
+#: The time in UNSEEN_STATUS, which no manager writes.
+_UNSEEN_SINCE = "1970-01-01T00:00:00Z"
+#: The schema's default, in place of no status, which kstatus would take for an object that is complete.
+UNSEEN_STATUS: Mapping[str, Any] = {
+    "conditions": [
+        {
+            "type": RECONCILING,
+            "status": TRUE,
+            "reason": str(DisplayState.PENDING),
+            "message": WAITING_FOR_MANAGER,
+            "lastTransitionTime": _UNSEEN_SINCE,
+        }
+    ],
+    "display": {
+        "state": str(DisplayState.PENDING),
+        "transitioning": DisplayState.PENDING.transitioning,
+        "error": DisplayState.PENDING.error,
+    },
 }
 
 
@@ -114,6 +165,58 @@ def display_of(status: Mapping[str, Any], *, is_deleting: bool) -> dict[str, Any
     return shown | {key: text for key, text in texts.items() if text}
 
 
+def is_unseen(status: Mapping[str, Any]) -> bool:
+    """Return True for the schema's default: no manager has written the status."""
+    conditions = status.get("conditions")
+    return isinstance(conditions, list) and [_transition(entry) for entry in conditions] == [_UNSEEN_SINCE]
+
+
+def _transition(entry: object) -> object:
+    return entry.get("lastTransitionTime") if isinstance(entry, dict) else None
+
+
+def readiness_of(status: Mapping[str, Any]) -> Mapping[str, Condition | None]:
+    """Return the conditions by which other tools judge a plan, by type; None for one that is absent.
+
+    They follow from the state that a plan has before its deletion. kstatus takes a plan for failed if Stalled comes
+    without Reconciling, so that Reconciling stays until the upgrade's objects are removed.
+    """
+    state = _state(status, is_deleting=False)
+    message = _message(status, state)
+    if state is DisplayState.SUCCEEDED:
+        return {RECONCILING: None, READY: _condition(READY, TRUE, SUCCEEDED, message)}
+    if state.error:
+        reason, stalled = _reasons_of_failure(status, state)
+        return {
+            RECONCILING: None,
+            READY: _condition(READY, FALSE, reason, message),
+            STALLED: _condition(STALLED, TRUE, stalled, message),
+        }
+    reason = _reason_of_progress(status, state)
+    return {
+        RECONCILING: _condition(RECONCILING, TRUE, reason, message or WAITING_FOR_MANAGER),
+        READY: _condition(READY, UNKNOWN, reason, _of_condition(status, AVAILABLE, "message")),
+    }
+
+
+def _reasons_of_failure(status: Mapping[str, Any], state: DisplayState) -> tuple[str, str]:
+    if state is DisplayState.BLOCKED:
+        return CONCURRENT_UPGRADE_BLOCKED, CONCURRENT_UPGRADE_BLOCKED
+    return failure_reason(recorded_phases(status)), UPGRADE_FAILED
+
+
+def _reason_of_progress(status: Mapping[str, Any], state: DisplayState) -> str:
+    phase = str(status.get("currentPhase") or DisplayState.PENDING)
+    if state is DisplayState.QUEUED:
+        return state
+    return DisplayState.CLEANING_UP if phase in TERMINAL else phase
+
+
+def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
+    # The values are the manager's own and need no validation.
+    return Condition.model_construct(type=type_, status=status, reason=reason, message=message)
+
+
 def failure_reason(recorded: list[str]) -> FailureReason:
     """Return the reason of a failed plan from its recorded phase values."""
     return _CHECKED.get(_last(recorded)) or _FAILURES[failed_phase(recorded)]
@@ -147,12 +250,15 @@ def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
     is_cleaning = phase_of(phase) is PhaseName.IMAGE_CLEANUP or (phase == SUCCEEDED and status.get("cleanupPending"))
     found = (
         (is_deleting, DisplayState.DELETING),
+        # A failed plan that is resumed may be queued.
+        (status.get("queuedSince") and not find_condition(status.get("conditions"), PROGRESSING), DisplayState.QUEUED),
         (phase == FAILED, DisplayState.FAILED),
+        (not phase and is_blocked(status), DisplayState.BLOCKED),
         (find_condition(status.get("conditions"), STALLED), DisplayState.STALLED),
+        (_of_condition(status, PAUSED, "status") == TRUE, DisplayState.PAUSED),
         (is_cleaning, DisplayState.CLEANING_UP),
         (phase == SUCCEEDED, DisplayState.SUCCEEDED),
         (phase, DisplayState.RUNNING),
-        (not phase and is_blocked(status), DisplayState.BLOCKED),
     )
     return next((state for holds, state in found if holds), DisplayState.PENDING)
 
@@ -167,7 +273,9 @@ def _message(status: Mapping[str, Any], state: DisplayState) -> str:
     """Return the message of the condition that explains the state."""
     source = {
         DisplayState.PENDING: AVAILABLE,
+        DisplayState.QUEUED: AVAILABLE,
         DisplayState.BLOCKED: AVAILABLE,
+        DisplayState.PAUSED: PAUSED,
         DisplayState.STALLED: STALLED,
         DisplayState.FAILED: DEGRADED,
     }.get(state, PROGRESSING)

@@ -231,10 +231,11 @@ class UpgradePlanStatus(ApiModel):
     )
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end, "
-        "and for a plan that another one blocks. Degraded: an error is being retried. Stalled: something holds the "
-        "upgrade up; absent otherwise. ImagesNotRemoved: the upgrade succeeded, and nodes keep images of the previous "
-        "release; absent otherwise.",
+        description="Reconciling: the plan has not ended, or its objects are being removed; absent otherwise. "
+        "Available: the plan can be executed. Progressing: the upgrade is running; False after its end, and for a plan "
+        "that another one blocks. Degraded: an error is being retried. Ready: the cluster is upgraded; Unknown until "
+        "the end. Stalled: something holds the upgrade up, or it has failed; absent otherwise. ImagesNotRemoved: the "
+        "upgrade succeeded, and nodes keep images of the previous release; absent otherwise.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     created_by: str = Field(
@@ -286,6 +287,12 @@ class UpgradePlanStatus(ApiModel):
     node_upgrade_statuses: dict[str, NodeUpgradeStatus] = Field(
         default_factory=dict,
         description="Upgrade state of each node, by node name.",
+    )
+    observed_generation: int | None = Field(
+        default=None,
+        description="The metadata.generation that the manager has seen; with a smaller number, the status is that of "
+        "an earlier spec.",
+        json_schema_extra={"format": "int64", "minimum": 0},
     )
     originals: list[OriginalValue] = Field(
         default_factory=list,

@@ -344,6 +344,9 @@ class PlanReconciler:
             # The informers stay known, so that a retry after a time-out skips the steps that have succeeded.
             await ctx.informers.stop()
         try:
+            if objects.finalizers(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
+                # The deletion waits for another controller.
+                await self._persist(ctx)
             await ctx.end_hold()
         except NotFound:
             log.info("plan already deleted")
@@ -367,7 +370,6 @@ class PlanReconciler:
             log.warning("cannot write status", error=str(refusal))
 
     async def _persist(self, ctx: ReconcileContext) -> None:
-        ctx.status.observe_generation()
         if await ctx.persist():
             self._throttle.written()
 

@@ -18,6 +18,8 @@ from upgrade_manager.api.conditions import (
     PROGRESSING,
     RECONCILE_ERROR,
     RECONCILE_SUCCESS,
+    RECONCILING,
+    REFUSED,
     STALLED,
     TRUE,
     UPGRADE_FAILED,
@@ -26,7 +28,7 @@ from upgrade_manager.api.conditions import (
     remove_condition,
     set_condition,
 )
-from upgrade_manager.api.display import display_of, where_it_failed
+from upgrade_manager.api.display import display_of, failure_reason, is_unseen, readiness_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
 from upgrade_manager.api.next_steps import MAX_STEPS, step_entries
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
@@ -64,7 +66,9 @@ class StatusPatch:
 
     def __init__(self, plan: Mapping[str, Any], *, now: Callable[[], datetime]) -> None:
         self._now = now
+        #: The status on the API server, and the part of it that a manager has written: all or nothing.
         self._written: dict[str, Any] = {}
+        self._known: dict[str, Any] = {}
         self._status: dict[str, Any] = {}
         self._generation = 0
         self._is_deleting = False
@@ -73,8 +77,9 @@ class StatusPatch:
     def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
         """Continue from the stored plan; keep unwritten changes with `keep`, else drop them."""
         self._written = plan.get("status") or {}
+        self._known = {} if is_unseen(self._written) else self._written
         if not keep:
-            self._status = _copied(self._written)
+            self._status = _copied(self._known)
         self._generation = plan["metadata"].get("generation", 0)
         self._is_deleting = "deletionTimestamp" in plan["metadata"]
 
@@ -83,7 +88,13 @@ class StatusPatch:
         return merge_diff(self._written, self._status)
 
     def summarize(self) -> None:
-        """Set the plan's state in one word, before each write."""
+        """Set the fields that follow from the others, before each write."""
+        for type_, condition in readiness_of(self._status).items():
+            if condition is None:
+                self._status["conditions"] = remove_condition(self._status.get("conditions"), type_)
+            else:
+                self._condition(type_, condition.status, condition.reason, condition.message)
+        self._observe_generation()
         self._status["display"] = display_of(self._status, is_deleting=self._is_deleting)
 
     def __getitem__(self, field: str) -> Any:
@@ -271,12 +282,12 @@ class StatusPatch:
         """Set the condition about images of the previous release that stay on nodes after the upgrade."""
         self._condition(IMAGES_NOT_REMOVED, TRUE, CLEANUP_FAILED, message)
 
-    def observe_generation(self) -> None:
-        """Mark all conditions as up to date with the spec; `kubectl wait` ignores outdated conditions."""
-        conditions = self._status.get("conditions")
-        if isinstance(conditions, list):
-            seen = {"observedGeneration": self._generation}
-            self._status["conditions"] = [{**c, **seen} if isinstance(c, dict) else c for c in conditions]
+    def _observe_generation(self) -> None:
+        """Mark all conditions as up to date, because `kubectl wait` ignores outdated ones; put Reconciling first."""
+        seen = {"observedGeneration": self._generation}
+        conditions = [{**c, **seen} for c in self._status.get("conditions") or [] if isinstance(c, dict)]
+        self._status["conditions"] = sorted(conditions, key=lambda one: one.get("type") != RECONCILING)
+        self._status.update(seen)
 
     @property
     def is_cleanup_pending(self) -> bool:
@@ -307,7 +318,8 @@ class StatusPatch:
         where = where_it_failed(self._status, cordoned=cordoned)
         self._condition(AVAILABLE, FALSE, EXECUTED, f"{where}. Next step: see Degraded")
         # The cause may name 1,000 nodes that failed.
-        self._condition(PROGRESSING, FALSE, FAILED, message, limit=MAX_MESSAGE)
+        reason = REFUSED if failure_reason(self.recorded_phases()) == REFUSED else FAILED
+        self._condition(PROGRESSING, FALSE, reason, message, limit=MAX_MESSAGE)
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{cause.rstrip('.')}. {todo}", limit=MAX_MESSAGE)
 
     def remind(self, steps: Sequence[Remedy]) -> None:
@@ -362,7 +374,7 @@ class StatusPatch:
     def _since(self, type_: str, status: str) -> list[Any]:
         """Return the conditions; a condition that returns to its stored status gets the stored transition time."""
         conditions = self._status.get("conditions") or []
-        written = find_condition(self._written.get("conditions"), type_)
+        written = find_condition(self._known.get("conditions"), type_)
         if written is None or written.get("status") != status:
             return list(conditions)
         if find_condition(conditions, type_) is None:

@@ -329,7 +329,6 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     progress = await describe_progress(ctx, state)
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
-    ctx.status.observe_generation()
     begun = [view for view, effect in steps if starts_upgrade(effect)]
     if begun:
         await drain_entries.record(ctx, begun)

@@ -61,6 +61,8 @@ def _row(spec: Object, version: Object) -> Row:
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         status_subresource="status" in subresources,
+        # kube-apiserver sets it at each read of an object without a status.
+        initial_status=((schema or {}).get("properties") or {}).get("status", {}).get("default"),
         schema=schema,
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
         custom=True,

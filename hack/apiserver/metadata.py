@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ def initialized(row: Row, new: Object, *, now: datetime, random: Random) -> Obje
     if row.status_subresource and not row.status_on_create:
         new.pop("status", None)
         if row.initial_status is not None:
-            new["status"] = dict(row.initial_status)
+            new["status"] = copy.deepcopy(row.initial_status)
     return new
 
 

@@ -50,6 +50,7 @@ def main() -> int:
                 _report(f"elemental {version} is {provision_elemental(version, os.environ)}")
             return 0
         found = provision(os.environ)
+        provision_tool(assets.PLAN_HEALTH, os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
         return 1
@@ -150,7 +151,8 @@ def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
 def _build_tool(name: str, go: str, work: Path, environ: Mapping[str, str]) -> None:
     place = work / "go" / name
     module, version = _pin("require", place)
-    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / name), module + assets.TOOLS[name]]
+    package = assets.TOOLS[name] if assets.TOOLS[name] == "." else module + assets.TOOLS[name]
+    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / name), package]
     _run(f"building {name} {version} (up to 2 minutes on a new machine)", command, cwd=place, environ=environ)
 
 

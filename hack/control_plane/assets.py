@@ -28,8 +28,11 @@ _BINARY_PINS = [
     *(GO_FOLDER / module / name for module in dict.fromkeys(PROGRAMS.values()) for name in ("go.mod", "go.sum")),
     GO_FOLDER / "system-upgrade-controller" / "main.go",
 ]
-#: Further programs, each of a Go module in the folder of its name, and the program's package within the module.
-TOOLS = {"helm": "/cmd/helm", "kubeconform": "/cmd/kubeconform", "helm-controller": ""}
+#: The program that judges objects as other tools do, which `make real-kube` builds, too.
+PLAN_HEALTH = "plan-health"
+#: Further programs, each of a Go module in the folder of its name, and the program's package within the module. A dot
+#: stands for a program of our own, in that folder.
+TOOLS = {"helm": "/cmd/helm", "kubeconform": "/cmd/kubeconform", "helm-controller": "", PLAN_HEALTH: "."}
 _CRD_PINS = [
     GO_FOLDER / "crds" / "go.sum",
     Path(__file__).with_name("crd_extraction.py"),
@@ -81,7 +84,7 @@ def find_assets(environ: Mapping[str, str]) -> Assets:
 
 def expected_tool(name: str, environ: Mapping[str, str]) -> Path:
     """Return where the pinned one of TOOLS belongs, whether or not it is there."""
-    return pinned_folder(name, (GO_FOLDER / name / file for file in ("go.mod", "go.sum")), environ) / name
+    return pinned_folder(name, sorted((GO_FOLDER / name).iterdir()), environ) / name
 
 
 def find_tool(name: str, environ: Mapping[str, str]) -> Path:

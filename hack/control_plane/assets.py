@@ -91,7 +91,8 @@ def find_tool(name: str, environ: Mapping[str, str]) -> Path:
     """Return the pinned one of TOOLS in the user's cache. Raises AssetsError."""
     tool = expected_tool(name, environ)
     if not os.access(tool, os.X_OK):
-        raise AssetsError(f"{name} is not built: run `make {name}` (once, at most 2 minutes)")
+        target = "real-kube" if name == PLAN_HEALTH else name
+        raise AssetsError(f"{name} is not built: run `make {target}` (once, at most 2 minutes)")
     return tool
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: The files with definitions, by module.
 _YAML_FILES = {
+    "github.com/fluxcd/kustomize-controller": "config/crd/bases/*.yaml",
     "github.com/harvester/harvester": "deploy/charts/harvester-crd/templates/*.yaml",
     "github.com/longhorn/longhorn-manager": "k8s/crds.yaml",
     "sigs.k8s.io/cluster-api": "config/crd/bases/cluster.x-k8s.io_*.yaml",

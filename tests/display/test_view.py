@@ -146,6 +146,31 @@ def test_plan_that_waits_for_another_plan_names_it(hold: Callable[[StatusPatch, 
     assert (view.state, "UpgradePlan earlier" in view.waiting) == (PlanState.PENDING, True)
 
 
+PAUSED = condition("Paused", "True", "Paused by ada")
+UNSEEN = condition("Reconciling", "True", "Waiting for the upgrade manager")
+QUEUED = {**BLOCKED, "display": {"state": "Queued"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "waiting"),
+    [
+        pytest.param({"currentPhase": "", "conditions": [UNSEEN]}, PlanState.PENDING, UNSEEN["message"], id="unseen"),
+        pytest.param({"currentPhase": "", **QUEUED}, PlanState.PENDING, RUNNING, id="queued"),
+        pytest.param({"currentPhase": "Failed", **QUEUED}, PlanState.PENDING, RUNNING, id="queued-resumed"),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "conditions": [PAUSED], "estimatedCompletion": at(777)},
+            PlanState.RUNNING,
+            "Paused by ada",
+            id="paused",
+        ),
+    ],
+)
+def test_plan_that_holds_has_not_ended(status: dict[str, Any], state: PlanState, waiting: str) -> None:
+    view = build(plan(**status), [], now=NOW)
+    assert (view.state, view.waiting, view.estimated_completion) == (state, waiting, None)
+    assert not view.state.is_end
+
+
 @pytest.mark.parametrize(("status", "shown"), [("True", "no response"), ("False", "")])
 def test_last_error_is_the_message_of_degraded(status: str, shown: str) -> None:
     assert build(plan(conditions=[condition("Degraded", status, "no response")]), [], now=NOW).last_error == shown

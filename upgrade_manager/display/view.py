@@ -34,6 +34,7 @@ WARNING_ROWS = 5
 #: As in api.conditions, whose import would take as long as all the others.
 _CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
 _IMAGES_NOT_REMOVED = "ImagesNotRemoved"
+_QUEUED = "Queued"
 #: Characters of a text.
 _MAX_TEXT = 1000
 #: The event that records when a node reached a state.
@@ -73,7 +74,7 @@ def build(
         started=started,
         ended=ended,
         elapsed_seconds=seconds_between(started, ended or now) if started else 0.0,
-        estimated_completion=None if state is not PlanState.RUNNING or _is_true(plan, "Stalled") else estimate,
+        estimated_completion=None if state is not PlanState.RUNNING or _is_held(plan) else estimate,
         progress=_progress(state, times, nodes),
         phases=phases,
         nodes=nodes,
@@ -117,6 +118,9 @@ def _checksums(status: Mapping[str, Any]) -> str:
 def state_of_plan(plan: Object) -> PlanState:
     """Return the state of a plan, for displays."""
     phase = objects.text(plan, "status", "currentPhase")
+    if objects.text(plan, "status", "display", "state") == _QUEUED:
+        # A failed plan that is resumed may be queued.
+        return PlanState.PENDING
     if phase in {SUCCEEDED, FAILED}:
         return PlanState(phase)
     if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
@@ -232,8 +236,14 @@ def _cause(plan: Object, state: PlanState) -> str:
 
 
 def _waiting(plan: Object, state: PlanState) -> str:
-    """Return the wait of the current phase; for a plan without a phase, its wait for another plan."""
-    return _message(plan, "Available" if state is PlanState.PENDING else "Progressing")
+    """Return the wait of the current phase, or the pause; for a plan that has not begun, its wait for another plan."""
+    if state is PlanState.PENDING:
+        return _message(plan, "Available") or _message(plan, "Reconciling")
+    return _message(plan, "Paused" if _is_true(plan, "Paused") else "Progressing")
+
+
+def _is_held(plan: Object) -> bool:
+    return _is_true(plan, "Stalled") or _is_true(plan, "Paused")
 
 
 def _is_true(plan: Object, condition: str) -> bool:

@@ -37,6 +37,7 @@ class StatusHistory:
             *self._phases(status),
             *self._states(status),
             *self._check_conditions(plan, status),
+            *_readiness(plan, status),
             *self._blocked(status),
         ]
         self._entries = status.get("phaseTransitionTimestamps") or []
@@ -85,6 +86,25 @@ class StatusHistory:
                 yield f"{about} observed generation {observed} of {generation}"
             if old and (old["status"] == entry["status"]) and old["lastTransitionTime"] != entry["lastTransitionTime"]:
                 yield f"{about} changed its time without its status"
+
+
+def _readiness(plan: Object, status: Object) -> Iterator[str]:
+    """Yield what other tools would read wrongly."""
+    types = [entry["type"] for entry in status["conditions"]]
+    available, stalled = objects.condition(plan, "Available"), objects.condition(plan, "Stalled")
+    has_failed = status.get("currentPhase") == FAILED or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
+    is_done = status.get("currentPhase") == SUCCEEDED and not status.get("cleanupPending")
+    expected = "False" if has_failed else "True" if is_done else "Unknown"
+    if objects.condition(plan, "Ready").get("status") != expected:
+        yield f"Ready should be {expected}: {status['conditions']}"
+    if ("Reconciling" in types) is (has_failed or is_done) or "Reconciling" in types[1:]:
+        yield f"Reconciling should be the first condition until the end: {types}"
+    if has_failed and stalled.get("status") != "True":
+        yield f"a failed plan should be Stalled: {types}"
+    if status.get("observedGeneration") != max(entry["observedGeneration"] for entry in status["conditions"]):
+        yield f"observed generation {status.get('observedGeneration')}: {status['conditions']}"
+    if any(entry["lastTransitionTime"] < "2000" for entry in status["conditions"]):
+        yield f"kept the default of the schema: {status['conditions']}"
 
 
 def _values(entries: list[Any]) -> list[str]:

@@ -176,12 +176,14 @@ def test_last_error_is_the_message_of_degraded(status: str, shown: str) -> None:
     assert build(plan(conditions=[condition("Degraded", status, "no response")]), [], now=NOW).last_error == shown
 
 
+@pytest.mark.parametrize("display", [{}, {"state": "Pending"}], ids=["absent", "the schema's default"])
 @pytest.mark.parametrize(
     ("phase", "status"), [("NodeUpgrading", "Stalled: JobSlow"), ("", "Pending"), ("Failed", "Failed")]
 )
-def test_state_of_a_plan_of_an_earlier_manager(phase: str, status: str) -> None:
+def test_state_of_a_plan_of_an_earlier_manager(phase: str, status: str, display: dict[str, str]) -> None:
     stalled = condition("Stalled", "True", "slow", "JobSlow")
-    assert build(plan(currentPhase=phase, conditions=[stalled]), [], now=NOW).status == status
+    view = build(plan(currentPhase=phase, conditions=[stalled], display=display), [], now=NOW)
+    assert view.status == status
 
 
 def test_deletion_and_cleanup_are_shown() -> None:

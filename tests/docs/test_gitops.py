@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from hack.control_plane.assets import PLAN_HEALTH, find_tool
-from tests.support.managers.judged_plans import judged_plans
+from tests.support.managers.plans_by_state import plans_by_state
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
@@ -80,7 +80,7 @@ def judge(plans: list[Object]) -> list[dict[str, Any]]:
 @pytest.mark.assets
 @pytest.mark.rule("api: other tools judge a plan as ready only if it succeeded, and as failed only if it failed")
 async def test_other_tools_judge_each_state_rightly() -> None:
-    plans = await judged_plans()
+    plans = await plans_by_state()
     verdicts = dict(zip(plans, judge(list(plans.values())), strict=True))
     found = {
         state: Row(

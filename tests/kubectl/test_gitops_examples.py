@@ -28,7 +28,8 @@ async def test_example_is_applied_without_drift(cluster: Cluster, name: str) -> 
     definition = tiers.assets().crds / f"{KUSTOMIZATIONS}.json"
     await cluster.succeed("apply", "--server-side", "-f", str(definition))
     await cluster.succeed("wait", "--for=condition=Established", "--timeout=30s", f"crd/{KUSTOMIZATIONS}")
-    await cluster.succeed("create", "namespace", namespace)
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await cluster.succeed("apply", "-f", "-", stdin=place)
     command = ("apply", "--server-side", "--validate=strict", "-f", str(FOLDER / name))
     applied = await cluster.succeed(*command)
     assert sorted(applied.lines) == sorted(f"{one} serverside-applied" for one in [*others, PLAN])

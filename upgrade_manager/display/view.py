@@ -64,7 +64,7 @@ def build(
     return View(
         plan=objects.name(plan),
         state=state,
-        status=_line(status, "display", "state") or _earlier_status(plan, state),
+        status=_status(plan, state),
         phase=_line(status, "currentPhase"),
         previous_version=_line(status, "previousVersion"),
         target_version=_target(plan),
@@ -132,8 +132,11 @@ def _needs_leader(status: Mapping[str, Any], state: PlanState) -> bool:
     return not state.is_end or objects.is_true(status, "cleanupPending")
 
 
-def _earlier_status(plan: Object, state: PlanState) -> str:
-    """Return the state of a plan whose manager is of an earlier version, which writes no summary."""
+def _status(plan: Object, state: PlanState) -> str:
+    """Return the state in one word; managers of earlier versions do not write it, and leave the schema's default."""
+    written = _line(plan, "status", "display", "state")
+    if written and (written != PlanState.PENDING or state is PlanState.PENDING):
+        return written
     if state is PlanState.RUNNING and _is_true(plan, "Stalled"):
         return f"Stalled: {_line(objects.condition(plan, 'Stalled'), 'reason')}"
     return str(state)

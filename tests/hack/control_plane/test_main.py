@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hack.control_plane import __main__ as program
-from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets
+from hack.control_plane.assets import GO_FOLDER, PLAN_HEALTH, PROGRAMS, find_assets
 from tests.support.programs.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
@@ -33,6 +33,7 @@ esac
 HANG = 'echo half >"$2"; echo $$ >"$HOME/pid.new"; mv "$HOME/pid.new" "$HOME/pid"; exec sleep 600'
 CRD = "kind: CustomResourceDefinition\napiVersion: v1\nmetadata: {name: NAME}\nspec: {versions: [{storage: true}]}\n"
 FILES = {
+    "github.com/fluxcd/kustomize-controller": "config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml",
     "github.com/harvester/harvester": "deploy/charts/harvester-crd/templates/settings.yaml",
     "github.com/longhorn/longhorn-manager": "k8s/crds.yaml",
     "sigs.k8s.io/cluster-api": "config/crd/bases/cluster.x-k8s.io_machines.yaml",
@@ -94,8 +95,9 @@ def machine(tmp_path: Path) -> Machine:
 def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assets = program.provision(machine.environ)
     assert find_assets(machine.environ) == assets
-    crds = ["cluster-api.example.io", "harvester.example.io", "kubevirts.kubevirt.io", "longhorn-manager.example.io"]
-    assert sorted(path.stem for path in assets.crds.iterdir()) == crds
+    of_charts = ["cluster-api", "harvester", "kustomize-controller", "longhorn-manager"]
+    crds = ["kubevirts.kubevirt.io", *(f"{name}.example.io" for name in of_charts)]
+    assert sorted(path.stem for path in assets.crds.iterdir()) == sorted(crds)
     assert machine.cached == ["crds", "programs"]
     *builds, download = machine.calls
     assert [call.split(" -o ")[1].rsplit("/out/", 1)[1] for call in builds] == [
@@ -108,6 +110,15 @@ def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assert all("version.gitVersion=v1." in call for call in builds[1:-1])
     assert download.count("@v") == len(FILES)
     assert program.provision(machine.environ) == assets
+    assert machine.calls == []
+
+
+def test_program_of_our_own_is_built_once(machine: Machine) -> None:
+    built = program.provision_tool(PLAN_HEALTH, machine.environ)
+    (build,) = machine.calls
+    assert build.startswith("plan-health -mod=readonly")
+    assert build.endswith("/plan-health .")
+    assert program.provision_tool(PLAN_HEALTH, machine.environ) == built
     assert machine.calls == []
 
 

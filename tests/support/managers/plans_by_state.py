@@ -22,7 +22,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEEPER = "example.com/keep"
 
 
-async def judged_plans() -> dict[str, Object]:
+async def plans_by_state() -> dict[str, Object]:
     """Return a plan in each state, by the name of the state."""
     plans = {**await _of_success(), **await _of_failure(), "refused": await _refused(), "blocked": await _blocked()}
     return {**plans, "queued": _queued(plans["new"]), "paused": _paused(plans["running"])}

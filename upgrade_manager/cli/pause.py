@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.node_states import NodeState, late_pauses
 from upgrade_manager.api.text import name_list
-from upgrade_manager.cli.plans import read_plans
+from upgrade_manager.cli.plans import choose, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
@@ -93,10 +93,7 @@ def _held(plan: Object) -> set[str]:
 
 
 async def _read(session: Session, name: str) -> Object:
-    plans = await read_plans(session, name)
-    if not plans:
-        raise session.error(f"UpgradePlan {name} not found. Run kubectl get upgradeplans")
-    return plans[0]
+    return choose(session, await read_plans(session, name), name)
 
 
 async def _check(session: Session, plan: Object, nodes: Sequence[str]) -> None:

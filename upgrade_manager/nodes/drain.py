@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.node_obstacles import NodeObstacle
     from upgrade_manager.nodes.model import Effect, NodeView
 
+#: The progress of a node that Rancher has not reached.
+_WAITS = "waiting for Rancher to drain it"
 #: The minutes after which a message gives advice, which is the deadline of the node's blocker.
 _OVERDUE = round(USUAL_REBOOT / 60)
 
@@ -59,7 +61,7 @@ def _before_drain(view: NodeView) -> Decision:
         refused = f"{view.name}: {node_obstacles.cordon_refused(view.cordon_error).why}"
         return Decision(state=None, progress=refused, holds=True)
     others = view.pre_drain.others
-    waits = node_obstacles.foreign_hooks(view.secret, others) if others else "waiting for Rancher to drain it"
+    waits = node_obstacles.foreign_hooks(view.secret, others) if others else _WAITS
     return Decision(state=None, progress=f"{view.name}: {waits}", holds=bool(others))
 
 
@@ -75,7 +77,7 @@ def _undrained(view: NodeView, release_os: str) -> Decision:
     if runs_release(view, release_os):
         return _done(view)
     has_begun = view.state in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}
-    progress = f"{view.name}: {node_obstacles.FORGOTTEN if has_begun else 'waiting for Rancher to drain it'}"
+    progress = f"{view.name}: {node_obstacles.FORGOTTEN if has_begun else _WAITS}"
     return Decision(state=view.state if has_begun else None, progress=progress, is_forgotten=has_begun)
 
 

@@ -49,13 +49,11 @@ def _begun(view: NodeView) -> Decision | None:
 
 
 def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
-    if JobType.PRE_DRAIN in view.old_jobs:
+    if JobType.PRE_DRAIN in view.old_jobs or (job is not None and not job.repeated):
         return _hold(view, "replacing its pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
     if job is None:
         start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN, repeated=True, request=view.request)
         return _hold(view, "Rancher drains it again", start)
-    if not job.repeated:
-        return _hold(view, "replacing its pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
     if job.progress is Progress.RUNNING:

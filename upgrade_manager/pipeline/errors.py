@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGER
 from upgrade_manager.kube.errors import Forbidden, KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.runtime.result import RetryError
@@ -32,7 +32,7 @@ __all__ = [
     "is_of_plan",
 ]
 
-LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
+LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name={MANAGER} --prefix --tail=-1"
 
 
 class MissingObject(RetryError):

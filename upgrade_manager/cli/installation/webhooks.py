@@ -28,13 +28,14 @@ PROBE = {
     "metadata": {"name": "upgrade-manager-check"},
     "spec": {"version": "upgrade-manager-check"},
 }
+_OFF = "The webhook is turned off."
 _LOGS = f"kubectl -n {HARVESTER_SYSTEM} logs -l management.harvesterhci.io/serves=webhook"
 
 
 async def check_configurations(cluster: Cluster) -> Row:
     """Check that both configurations exist, and trust a certificate."""
     if await _is_off(cluster):
-        return skipped(_CONFIGURATION, "The webhook is turned off.")
+        return skipped(_CONFIGURATION, _OFF)
     for resource in _KINDS:
         found = await cluster.client.find(resource, MANAGER)
         if found is None:
@@ -48,7 +49,7 @@ async def check_configurations(cluster: Cluster) -> Row:
 async def check_service(cluster: Cluster) -> Row:
     """Check that the Service leads to a Pod that is ready."""
     if await _is_off(cluster):
-        return skipped(_SERVICE, "The webhook is turned off.")
+        return skipped(_SERVICE, _OFF)
     selector = f"kubernetes.io/service-name={WEBHOOK}"
     slices = (await cluster.client.list(ENDPOINT_SLICES, namespace=HARVESTER_SYSTEM, label_selector=selector)).items
     endpoints = [one for piece in slices for one in objects.items(piece, "endpoints")]
@@ -66,7 +67,7 @@ async def check_service(cluster: Cluster) -> Row:
 async def check_response(cluster: Cluster) -> Row:
     """Check that the webhook refuses a plan that it must refuse, in a dry run."""
     if await _is_off(cluster):
-        return skipped(_RESPONSE, "The webhook is turned off.")
+        return skipped(_RESPONSE, _OFF)
     path = UPGRADE_PLANS.path()
     try:
         await cluster.client.without_retries().raw("POST", path, query=(("dryRun", "All"),), body=PROBE)

@@ -249,3 +249,15 @@ def test_refused_write_names_what_is_done_to_what(verb: str, name: str, labels: 
     refusals.record("u", error, known_since=lambda _kind, _name: None, now=NOW - OVERDUE)
     [found] = refusals.blockers("u", is_over=False, now=NOW)
     assert found.message.endswith(f" blocks {write}")
+
+
+@pytest.mark.rule("blockers: a webhook's configuration is saved before it is deleted")
+def test_long_name_of_a_webhook_keeps_all_remedies() -> None:
+    """Rancher's webhooks have names of 67 characters."""
+    refusals, name = Refusals(), "rancher.cattle.io.projectroletemplatebindings.management.cattle.io"
+    error = KubeError(f'create jobs.batch a/b: 500 InternalError: failed calling webhook "{name}": x', status=500)
+    error.written = WrittenObject(kind="Job", namespace="a", name="b")
+    refusals.record("u", error, known_since=lambda _kind, _name: None, now=NOW - OVERDUE)
+    [found] = refusals.blockers("u", is_over=False, now=NOW)
+    assert [one["text"] for one in found.entry()["remedies"]] == [one.text for one in found.remedies]
+    assert found.entry()["remedies"][-1]["undo"] == f"kubectl create -f webhook-{name}.yaml"

@@ -1,4 +1,4 @@
-"""Discovery documents in the aggregated format, which kubectl prefers: /api, /apis; and /version."""
+"""Discovery documents: /api and /apis in the aggregated format, which kubectl prefers, and others."""
 
 from __future__ import annotations
 
@@ -53,6 +53,23 @@ def respond(request: Request, table: ResourceTable) -> Response:
     }
     content_type = "application/json;" + ";".join(f"{key}={value}" for key, value in _FORMAT.items())
     return Response(status=200, headers={"content-type": content_type}, body=json.dumps(document).encode())
+
+
+def resource_list(path: str, table: ResourceTable) -> Response | None:
+    """Return the document at /apis/GROUP/VERSION; None for another path, or a version that is not served."""
+    match path.removeprefix("/apis/").split("/"):
+        case [group, version] if path.startswith("/apis/") and (rows := table.rows(group, version)):
+            resources = [_listed_resource(row) for row in rows]
+            head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}"}
+            body = json.dumps({**head, "resources": resources}).encode()
+            return Response(status=200, headers=JSON_HEADERS, body=body)
+    return None
+
+
+def _listed_resource(row: Row) -> dict[str, Any]:
+    resource = row.resource
+    entry = {"name": resource.plural, "singularName": row.singular, "namespaced": resource.namespaced}
+    return {**entry, "kind": resource.kind, "verbs": list(row.verbs)}
 
 
 def _accepted(choice: str) -> bool:

@@ -1,7 +1,7 @@
 """The RBAC rules that apply to a user, from the Roles, ClusterRoles and bindings in the store.
 
-The roles cluster-admin, system:auth-delegator, system:discovery and system:public-info-viewer need not be stored; a
-stored role of the same name takes precedence. Other default roles and aggregation are not offered.
+The roles cluster-admin, system:auth-delegator, system:basic-user, system:discovery and system:public-info-viewer need
+not be stored; a stored role of the same name takes precedence. Other default roles and aggregation are not offered.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ DEFAULT_ROLES: dict[str, list[Rule]] = {
         {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
         {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     ],
+    "system:basic-user": [
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]},
+    ],
     "system:discovery": [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}],
     "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
 }
 #: The ClusterRoleBindings that need not be stored: group to roles.
 DEFAULT_BINDINGS = {
     "system:masters": ("cluster-admin",),
-    "system:authenticated": ("system:discovery", "system:public-info-viewer"),
+    "system:authenticated": ("system:basic-user", "system:discovery", "system:public-info-viewer"),
     "system:unauthenticated": ("system:public-info-viewer",),
 }
 

@@ -1,4 +1,4 @@
-"""TokenReview and SubjectAccessReview, which are not stored."""
+"""TokenReview, SubjectAccessReview and SelfSubjectAccessReview, which are not stored."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _FIELDS = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
 
 
-def reviewed(row: Row, review: Object, *, authenticator: Authenticator, store: Storage) -> Object:
-    """Return the review with its status. Raises StatusError for a review without a subject."""
+def reviewed(row: Row, review: Object, *, user: User, authenticator: Authenticator, store: Storage) -> Object:
+    """Return the review with its status; `user` sends it. Raises StatusError for a review without a subject."""
     spec = review.get("spec") or {}
-    status = _token(spec, authenticator) if row.resource.kind == "TokenReview" else _access(spec, store)
+    match row.resource.kind:
+        case "TokenReview":
+            status = _token(spec, authenticator)
+        case "SelfSubjectAccessReview":
+            status = _verdict(user, spec, store)
+        case _:
+            status = _access(spec, store)
     return {"metadata": review.get("metadata") or {}} | review | {"status": status}
 
 
@@ -52,6 +58,10 @@ def _access(spec: dict[str, Any], store: Storage) -> dict[str, Any]:
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
     user = User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=groups, extra=extra)
+    return _verdict(user, spec, store)
+
+
+def _verdict(user: User, spec: dict[str, Any], store: Storage) -> dict[str, Any]:
     verdict = decide(user, _attributes(spec), store)
     return {"allowed": verdict.allowed} | ({"reason": verdict.reason} if verdict.reason else {})
 

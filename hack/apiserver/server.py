@@ -178,4 +178,6 @@ class ApiServer:
             return openapi.respond(request, self.table)
         if path in {"/api", "/apis"}:
             return discovery.respond(request, self.table)
+        if listed := discovery.resource_list(path, self.table):
+            return listed
         raise no_such_path()

@@ -80,7 +80,8 @@ class Writing:
 
     def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
         review = shape(route.row, decoded(object_body(request, route.row), route), None, "CREATE", options)
-        reviewed = reviews.reviewed(route.row, review, authenticator=self.authenticator, store=self.writer.storage)
+        store, tokens = self.writer.storage, self.authenticator
+        reviewed = reviews.reviewed(route.row, review, user=options.user, authenticator=tokens, store=store)
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
         return Response(status=201, headers=_headers(options), body=encode(head | reviewed))
 

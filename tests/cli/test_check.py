@@ -258,6 +258,20 @@ async def test_installation_that_works_passes() -> None:
     assert rows["leader"].reason == "pod-a has renewed its lease 2 s ago."
 
 
+async def test_each_deployment_is_read_once_in_a_run() -> None:
+    world, paths = World(), []
+
+    def respond(request: Request) -> Reply:
+        paths.append(request.path)
+        return world.respond(request)
+
+    client = Client(ScriptedTransport(respond), user_agent="test", random=Random(0))
+    cluster = Cluster(client=client, now=lambda: NOW, version=VERSION)
+    for run in (1, 2):
+        await check_all(cluster)
+        assert (paths.count(MANAGER_PATH), paths.count(WEBHOOK_PATH)) == (run, run)
+
+
 async def test_failed_checks_are_repeated_for_the_time_given() -> None:
     world, runs = World(), 0
     world.denied.add(("patch", "nodes"))

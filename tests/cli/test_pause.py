@@ -12,7 +12,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
-from upgrade_manager.cli.pause import ATTEMPTS, change_list, listed, node_names, paused_lines
+from upgrade_manager.cli.pause import ATTEMPTS, change_list, listed, node_names, paused_lines, resumed_lines
 from upgrade_manager.cli.session import CommandError, Session
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.objects import Object
@@ -110,3 +110,27 @@ def test_text_says_what_happens(status: dict[str, object], text: str) -> None:
     [(line, is_late)] = paused_lines({"status": status}, ["a"])
     assert line.startswith(text)
     assert not is_late
+
+
+@pytest.mark.rule("nodes: pause and resume change the list by name, keep what others change, and say what happens")
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        pytest.param("", "n is not paused when its turn comes", id="not recorded"),
+        pytest.param("ImagePreloaded", "n is not paused when its turn comes", id="waits"),
+        pytest.param("UpgradePaused", "n is resumed: its upgrade goes on", id="paused"),
+        pytest.param("PreDraining", "n is under way (PreDraining): it was not paused", id="under way"),
+        pytest.param("PreDrainFailed", "n is under way (PreDrainFailed): it was not paused", id="failed"),
+        pytest.param("PostDrained", "n is upgraded already", id="upgraded"),
+        pytest.param("ImageCleaned", "n is upgraded already", id="cleaned"),
+    ],
+)
+def test_resume_says_what_becomes_of_a_node(state: str, text: str) -> None:
+    plan: Object = {"status": {"nodeUpgradeStatuses": {"n": {"state": state}}}}
+    assert resumed_lines(plan, ["n"]) == [(text, False)]
+
+
+def test_pause_of_an_upgraded_node_is_too_late() -> None:
+    plan: Object = {"status": {"nodeUpgradeStatuses": {"n": {"state": "PostDrained"}}}}
+    text = "Node n is in pauseNodes and is not paused: it is upgraded already"
+    assert paused_lines(plan, ["n"]) == [(text, True)]

@@ -42,6 +42,18 @@ async def test_custom_kind_is_in_aggregated_discovery(api: BareApi) -> None:
     await drop(api)
 
 
+async def test_custom_kind_is_in_the_list_of_its_version(api: BareApi) -> None:
+    group = f"{api.word}.example.io"
+    await define(api)
+    answer = await until(api, f"/apis/{group}/v1", lambda answer: answer.status == 200)
+    assert (answer.body["kind"], answer.body["groupVersion"]) == ("APIResourceList", f"{group}/v1")
+    (listed,) = answer.body["resources"]
+    found = {key: listed[key] for key in ("name", "singularName", "namespaced", "kind")}
+    assert found == {"name": "widgets", "singularName": "widget", "namespaced": True, "kind": "Widget"}
+    assert sorted(listed["verbs"]) == VERBS
+    await drop(api)
+
+
 @pytest.mark.parametrize("where", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/nosuch", "/apis/nosuch.io/v1/foos"])
 async def test_unknown_path_is_not_found(api: BareApi, where: str) -> None:
     answer = await api.admin.get(where)

@@ -53,6 +53,14 @@ async def test_access_review_of_a_user(api: BareApi, spec: dict[str, Any], statu
     assert (answer.status, answer.body["status"]) == (201, filled(status))
 
 
+@pytest.mark.parametrize(("name", "allowed"), [("one", True), ("two", False)])
+async def test_access_review_of_the_sender(api: BareApi, name: str, *, allowed: bool) -> None:
+    wire = api.acting_as(await given(api))
+    attributes = {"verb": "get", "resource": "secrets", "namespace": api.namespace, "name": name}
+    answer = await wire.post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": attributes}})
+    assert (answer.status, answer.body["status"]["allowed"]) == (201, allowed)
+
+
 async def test_known_token_is_authenticated(api: BareApi) -> None:
     answer = await api.admin.post(TOKENS, {"spec": {"token": "bob"}})
     assert answer.status == 201

@@ -79,11 +79,16 @@ def test_user_role_has_its_verbs_and_never_writes_the_status(role: str, verbs: s
     manifest = one("ClusterRole", f"{MANAGER}-{role}")
     labels = [key for key in manifest["metadata"]["labels"] if key.startswith("rbac.authorization.k8s.io/")]
     assert labels == aggregated
-    plans, status, lease = manifest["rules"]
+    plans, status, lease, deployment = manifest["rules"]
     assert (plans["apiGroups"], plans["resources"]) == ([GROUP], ["upgradeplans"])
     assert {*plans["verbs"]} == verbs
     assert status == {"apiGroups": [GROUP], "resources": ["upgradeplans/status"], "verbs": ["get"]}
     assert (lease["resources"], lease["resourceNames"], lease["verbs"]) == (["leases"], [LEASE], ["get"])
+    assert (deployment["resources"], deployment["resourceNames"], deployment["verbs"]) == (
+        ["deployments"],
+        [MANAGER],
+        ["get"],
+    )
 
 
 def test_secrets_are_read_and_created_in_few_places() -> None:

@@ -12,7 +12,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.support.managers.incidents import INCIDENTS, Snapshot, held_up, taken
+from tests.support.managers.incident_table import INCIDENTS
+from tests.support.managers.incidents import Snapshot, held_up, taken
 from upgrade_manager.display.model import View
 from upgrade_manager.display.remedies import remedy_lines
 from upgrade_manager.display.screen import Report, Terminal
@@ -20,7 +21,7 @@ from upgrade_manager.display.screen import Report, Terminal
 FOLDER = Path(__file__).parents[1] / "golden/screens"
 SIZES = [(80, 24), (120, 40), (200, 50)]
 #: The others run in the full tier.
-FEW = {"unschedulable", "no-pod", "suspended", "paused", "reboot", "hook-foreign"}
+FEW = {"unschedulable", "no-pod", "paused", "reboot", "webhook", "failed-os", "failed-disk", "dead-manager"}
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _SPINNER = re.compile("[⠁-⣿]")
 
@@ -82,8 +83,10 @@ async def test_screens_of_an_incident(name: str) -> None:
     assert text == path.read_text(), "if that is meant: GOLDEN=write pytest tests/display/test_incident_screens.py"
     for (width, height), shown in zip(SIZES, drawn.values(), strict=False):
         assert rows_of(shown, width) <= height
+    remedies = view.next_steps or [one for row in view.blockers[:1] for one in row.remedies]
     for shown in drawn.values():
         # All of the first blocker's: none is left out by the incidents here.
-        assert "\n".join(remedy_lines(view.blockers[0].remedies)) in shown
+        assert "\n".join(remedy_lines(remedies)) in shown
+        assert not view.cause or view.cause[:20] in shown
     assert all(row.since for row in view.blockers)
     assert all(row.since for row in view.nodes)

@@ -10,7 +10,8 @@ from hack import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import SECOND
-from tests.support.managers.incidents import INCIDENTS, held_up
+from tests.support.managers.incident_table import INCIDENTS
+from tests.support.managers.incidents import held_up
 from tests.support.managers.upgrade import condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.ending.held_nodes import WITHOUT_MANAGER

@@ -42,6 +42,8 @@ FAILED = "Failed"
 REFUSED = "Refused"
 #: Reason of Degraded and Stalled after a failure.
 UPGRADE_FAILED = "UpgradeFailed"
+#: Its reason once another plan was accepted, which has taken over what the failed one has left.
+TAKEN_OVER = "TakenOver"
 #: Reason of ImagesNotRemoved.
 CLEANUP_FAILED = "CleanupFailed"
 

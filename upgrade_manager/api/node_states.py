@@ -95,7 +95,8 @@ def late_pauses(status: Mapping[str, Any], names: Iterable[str]) -> dict[str, st
 
 def late_pause(name: str, state: NodeState) -> str:
     """Return what users have to know about a pause that comes after the start of the node's upgrade."""
-    return f"Node {name} is in pauseNodes and is not paused: its upgrade has started ({state})"
+    why = "it is upgraded already" if state.upgraded else f"its upgrade has started ({state})"
+    return f"Node {name} is in pauseNodes and is not paused: {why}"
 
 
 def upgraded_nodes(status: Mapping[str, Any]) -> int:

@@ -69,6 +69,12 @@ def remedy_text(remedies: Sequence[Remedy]) -> str:
     return " ".join(f"({number}) {action}" for number, action in enumerate(actions, 1))
 
 
+def as_line(steps: Sequence[Remedy]) -> str:
+    """Return steps as one line, those with commands last: a command is followed by the next number, or by nothing."""
+    commands = [one for one in steps if one.command]
+    return ". ".join([*(one.text for one in steps if not one.command), *([remedy_text(commands)] if commands else [])])
+
+
 def fitting(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
     """Return as many remedies as the status holds: a command that is cut would be another one."""
     kept = tuple(remedies[:MAX_REMEDIES])

@@ -9,7 +9,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.node_states import NodeState, late_pauses
+from upgrade_manager.api.node_states import NodeState, late_pauses, started_nodes
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plans import choose, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
@@ -82,9 +82,14 @@ def paused_lines(plan: Object, nodes: Sequence[str]) -> list[tuple[str, bool]]:
 
 def resumed_lines(plan: Object, nodes: Sequence[str]) -> list[tuple[str, bool]]:
     """Return what becomes of each node that is no longer in the list."""
-    held = _held(plan)
-    goes_on, later = "is resumed: its upgrade goes on", "is not paused when its turn comes"
-    return [(f"{name} {goes_on if name in held else later}", False) for name in nodes]
+    return [(f"{name} {_resumed(plan, name)}", False) for name in nodes]
+
+
+def _resumed(plan: Object, node: str) -> str:
+    state = started_nodes(objects.status(plan)).get(node)
+    if state is not None:
+        return "is upgraded already" if state.upgraded else f"is under way ({state}): it was not paused"
+    return "is resumed: its upgrade goes on" if node in _held(plan) else "is not paused when its turn comes"
 
 
 def _held(plan: Object) -> set[str]:

@@ -33,14 +33,14 @@ class Rows:
 
     nodes: int | None = None
     blockers: int | None = None
-    #: Of the first blocker, if it is the only one that is shown.
+    #: Of the first blocker, if it is the only one that is shown, and next steps.
     remedies: int | None = None
     warnings: int | None = None
     #: With the list of phases, in place of the current phase alone.
     phases: bool = True
     #: With the facts that do not change.
     all_facts: bool = True
-    #: The name and the state in place of the header.
+    #: The name, the state and the cause of a failure in place of the header.
     is_bare: bool = False
     #: With an empty line between two parts.
     is_spaced: bool = True
@@ -134,28 +134,29 @@ def _alarm(view: View) -> Iterator[RenderableType]:
 def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
     """Yield what stands below the header: what is to be done comes first."""
     if view.next_steps:
-        yield _next_steps(view)
+        yield _next_steps(view, rows)
     if view.blockers:
         yield _blockers(view, rows)
     if view.nodes and rows.nodes != 0:
         yield [_nodes(view, rows)]
     if rows.phases:
         yield [_phases(view, spinner)]
-    warnings = [row for row in view.warnings if not _repeats(row, view.blockers)]
+    warnings = [row for row in view.warnings if not _repeats(row, view)]
     if warnings and not rows.is_bare:
-        yield [_warnings(warnings, rows.warnings, view.now)]
+        yield [_warnings(warnings, rows.warnings, view.now) if rows.warnings != 0 else _warned(warnings)]
 
 
-def _repeats(row: EventRow, blockers: Sequence[BlockerRow]) -> bool:
-    """Return True for the event of a blocker, whose message may have changed since."""
-    texts = [text for one in blockers if one.reason == row.reason for text in (one.message, _object(one)) if text]
-    return row.message.startswith(tuple(texts))
+def _repeats(row: EventRow, view: View) -> bool:
+    """Return True for the event of a blocker, whose message may have changed since, and of the failure."""
+    about = [one for one in view.blockers if one.reason == row.reason]
+    texts = [text for one in about for text in (one.message, _object(one)) if text]
+    return row.message.startswith(tuple(texts)) or bool(view.cause and row.message.endswith(view.cause))
 
 
 def _header(view: View, rows: Rows) -> Table:
     table = _table("", "")
     table.add_row(Text("UpgradePlan", style="bold"), Text.assemble((view.plan, "bold"), "  ", _state(view)))
-    for label, text, style in () if rows.is_bare else _facts(view, rows):
+    for label, text, style in _causes(view) if rows.is_bare else _facts(view, rows):
         table.add_row(Text(label, style="bold"), Text(text, style=style))
     return table
 
@@ -182,9 +183,21 @@ def _facts(view: View, rows: Rows) -> Iterator[tuple[str, str, str]]:
         yield "expected end", _expectation(view.estimated_completion, view.now), ""
     yield "progress", bar(view.progress), ""
     waiting = _besides(view, view.waiting) or (_NOT_ACCEPTED if view.state is PlanState.PENDING else "")
-    cause = "left to do" if view.state is PlanState.SUCCEEDED else "cause"
-    states = (("now", waiting, ""), ("error", _besides(view, view.last_error), "red"), (cause, view.cause, "red"))
+    states = (("now", waiting, ""), ("error", _besides(view, view.last_error), "red"))
     yield from ((label, text, style) for label, text, style in states if text)
+    yield from _causes(view)
+
+
+def _causes(view: View) -> Iterator[tuple[str, str, str]]:
+    """Yield the cause of the end, without the steps that stand below."""
+    cause = view.cause
+    for one in view.next_steps:
+        cause = cause.replace(f". Log: {one.command}", "") if one.command else cause
+        todo = one.text.partition("; ")[2] or one.text
+        if cause.lower().endswith(f". {todo.lower()}"):
+            cause = cause[: -len(todo) - 2]
+    if cause:
+        yield "left to do" if view.state is PlanState.SUCCEEDED else "cause", cause, "red"
 
 
 def _besides(view: View, text: str) -> str:
@@ -254,10 +267,12 @@ def _counts(names: Iterable[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
 
 
-def _next_steps(view: View) -> Iterator[RenderableType]:
+def _next_steps(view: View, rows: Rows) -> Iterator[RenderableType]:
     """Yield the steps as lines to copy."""
     yield Text("NEXT", style="bold")
-    yield from map(_line, remedy_lines(view.next_steps))
+    yield from map(_line, remedy_lines(view.next_steps[: rows.remedies]))
+    if rows.remedies and (left := len(view.next_steps[rows.remedies :])):
+        yield from _all_remedies(view, f"{left} steps; all steps")
 
 
 def _blockers(view: View, rows: Rows) -> Iterator[RenderableType]:
@@ -272,10 +287,13 @@ def _blockers(view: View, rows: Rows) -> Iterator[RenderableType]:
         if row.message:
             yield Text(row.message)
         yield from map(_line, remedy_lines(row.remedies[: rows.remedies]))
-    others = ", ".join(_others(view, rows))
-    if others:
-        yield Text(f"{_OTHERS}  {others}; all remedies:", style="dim")
-        yield _line(f"upgrade-manager remedies {view.plan}")
+    if others := ", ".join(_others(view, rows)):
+        yield from _all_remedies(view, f"{others}; all remedies")
+
+
+def _all_remedies(view: View, others: str) -> Iterator[RenderableType]:
+    yield Text(f"{_OTHERS}  {others}:", style="dim")
+    yield _line(f"upgrade-manager remedies {view.plan}")
 
 
 def _others(view: View, rows: Rows) -> Iterator[str]:
@@ -306,6 +324,10 @@ def _warnings(found: Sequence[EventRow], limit: int | None, now: datetime) -> Ta
     if others := _counts(row.reason for row in found[:first]):
         table.add_row(Text(_OTHERS, style="dim"), "", Text(others, style="dim"))
     return table
+
+
+def _warned(found: Sequence[EventRow]) -> Text:
+    return Text.assemble(("LAST WARNINGS", "bold"), f"  {_counts(row.reason for row in found)}")
 
 
 def _table(*headers: str) -> Table:

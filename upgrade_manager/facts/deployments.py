@@ -66,6 +66,13 @@ def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment:
     return (watch, *pods_ways_out(namespace, name, pod_selector(deployment)))
 
 
+def is_elected(deployment: Object) -> bool:
+    """Return True if the manager's Deployment runs it with leader election: without it a Lease is one of before."""
+    containers = objects.items(deployment, "spec", "template", "spec", "containers")
+    arguments = (one for container in containers for one in objects.items(container, "args"))
+    return any(one in {"--leader-elect", "--leader-elect=true"} for one in arguments)
+
+
 def pod_selector(deployment: Object | None) -> str:
     """Return the label selector of the Deployment's Pods; empty for an absent Deployment."""
     labels = objects.strings(deployment, "spec", "selector", "matchLabels")

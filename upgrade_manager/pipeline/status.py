@@ -21,6 +21,7 @@ from upgrade_manager.api.conditions import (
     RECONCILING,
     REFUSED,
     STALLED,
+    TAKEN_OVER,
     TRUE,
     UPGRADE_FAILED,
     Condition,
@@ -30,7 +31,7 @@ from upgrade_manager.api.conditions import (
 )
 from upgrade_manager.api.display import display_of, failure_reason, is_unseen, readiness_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
-from upgrade_manager.api.next_steps import MAX_STEPS, step_entries
+from upgrade_manager.api.next_steps import step_entries, with_reminders
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.past_blockers import with_ended
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.remedy import Remedy
 
-#: The end of the message of a failed plan after which another plan was accepted.
-_TAKEN_OVER = " has taken over"
 _BLOCKED = frozenset(map(str, BlockerReason))
 _TIMESTAMPS = "phaseTransitionTimestamps"
 #: The fields of a node's entry without a message.
@@ -324,19 +323,18 @@ class StatusPatch:
 
     def remind(self, steps: Sequence[Remedy]) -> None:
         """Add steps to those of a failure, each once, after the first, which has what to do."""
-        known = list(self._status.get("nextSteps") or [])
-        added = [entry for entry in step_entries(steps) if entry not in known]
-        self._status["nextSteps"] = [*known[:1], *added, *known[1:]][:MAX_STEPS]
+        self._status["nextSteps"] = with_reminders(list(self._status.get("nextSteps") or []), steps)
 
     def taken_over(self, successor: str) -> None:
         """Replace the steps of a failure, which another plan has taken over, once."""
-        known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
-        if known.endswith(_TAKEN_OVER):
+        conditions = self._status.get("conditions")
+        if (find_condition(conditions, DEGRADED) or {}).get("reason") == TAKEN_OVER:
             return
-        cause = (find_condition(self._status.get("conditions"), PROGRESSING) or {}).get("message") or "It failed"
-        text = f"{cause.rstrip('.')}. UpgradePlan {successor}{_TAKEN_OVER}"
+        cause = (find_condition(conditions, PROGRESSING) or {}).get("message") or "It failed"
         self._status["nextSteps"] = None
-        self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
+        # The cause may end with a command.
+        text = f"UpgradePlan {successor} has taken over. {cause}"
+        self._condition(DEGRADED, TRUE, TAKEN_OVER, text, limit=MAX_MESSAGE)
 
     def _route(self, target: str) -> str:
         previous = self["previousVersion"]

@@ -11,6 +11,7 @@ from tests.support.cluster.harvester import RELEASE, Harvester
 from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, secret
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
 from upgrade_manager.api.names import event_digest
+from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -19,6 +20,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.held_nodes import (
     EVENT_REASON,
     WITHOUT_MANAGER,
+    Frozen,
     find,
     find_frozen,
     keep_original,
@@ -227,3 +229,10 @@ async def test_steps_after_the_strategy_is_given_back(cluster: Harvester) -> Non
     frozen = await find(ctx)
     assert frozen is not None
     assert steps(frozen) == [Remedy(HELD)]
+
+
+def test_many_held_nodes_are_named_in_one_step() -> None:
+    held = [(f"n{number:02}", "s") for number in range(MAX_NODES + 2)]
+    found = steps(Frozen(cluster={}, original=None, nodes=[], held=held, end=""))
+    assert len(found) == MAX_NODES + 1
+    assert found[-1].text == "And 2 more nodes stay cordoned for the same reason: n08, n09"

@@ -18,6 +18,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate,
 from tests.support.managers.upgrade import BY_VERSION, condition, started
 from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
 from upgrade_manager.api.ledger import PASSED, LedgerKind, new_entry, of_kind, recorded_entries
+from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -78,7 +79,7 @@ async def test_nothing_is_read_without_entries(cluster: Harvester) -> None:
 
 @pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
 async def test_entries_pass_to_the_next_plan(cluster: Harvester) -> None:
-    message = {"type": "Progressing", "status": "False", "reason": "Failed", "message": "no space"}
+    message = {"type": "Progressing", "status": "False", "reason": "Failed", "message": "no space. Log: kubectl logs x"}
     message["lastTransitionTime"] = SINCE
     degraded = {**message, "type": "Degraded", "status": "True", "reason": "UpgradeFailed", "message": "Run kubectl x"}
     ended = {"currentPhase": "Failed", "conditions": [message, degraded], "phaseTransitionTimestamps": REACHED}
@@ -93,9 +94,26 @@ async def test_entries_pass_to_the_next_plan(cluster: Harvester) -> None:
         await passing_on.release(ctx, [*others, running, ctx])
     found = [await cluster.client.get(UPGRADE_PLANS, name) for name in ("earlier", "early", "running")]
     assert objects.status(found[0])["ledger"] == [SETTING]
-    assert objects.condition(found[0], "Degraded")["message"] == "no space. UpgradePlan next has taken over"
+    degraded = objects.condition(found[0], "Degraded")
+    assert degraded["reason"] == "TakenOver"
+    # The command is at the end, where it is copied whole.
+    assert degraded["message"] == "UpgradePlan next has taken over. no space. Log: kubectl logs x"
     assert objects.condition(found[1], "Degraded")["message"] == "Run kubectl x"
     assert objects.status(found[2])["ledger"] == [*TAINTED, stopped("off"), SETTING]
+
+
+async def test_taints_of_many_nodes_have_one_command(cluster: Harvester) -> None:
+    nodes = [f"n{number:02}" for number in range(MAX_NODES + 2)]
+    await cluster.nodes(*nodes)
+    for node in nodes:
+        taints = [{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}]
+        await cluster.client.patch(NODES, node, MergePatch({"spec": {"taints": taints}}))
+    ledger = [new_entry(LedgerKind.TAINT, node, object_=f"Node {node}", node=node, since=SINCE) for node in nodes]
+    found = await passing_on.owed(cluster.context(await cluster.plan(status={"ledger": ledger})))
+    assert len(found) == MAX_NODES + 1
+    assert found[-1] == Remedy(
+        "And 2 more nodes keep it", command=f"kubectl taint node {nodes[-2]} {nodes[-1]} kubevirt.io/drain-"
+    )
 
 
 @pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
@@ -110,7 +128,7 @@ async def test_deleted_plan_leaves_its_entries_on_the_cluster(cluster: Harvester
     found = await stored(cluster)
     assert json.loads(objects.annotations_of(found)[ANNOTATION_LEDGER]) == [TAINTED[0], stopped("off")]
     assert left_entries.read(found) == [TAINTED[0], stopped("off")]
-    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS}. {OFF.text}"
+    text = f"UpgradePlan up was deleted during the upgrade. {OFF.text}. {KEEPS}"
     assert set(cluster.recorder.recorded) == {("UpgradeOwes", text)}
 
 
@@ -191,7 +209,7 @@ async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
         done = await following.succeed()
         assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
         ended = await stage.plan()
-        assert condition(ended, "Degraded")[2].endswith(". UpgradePlan next has taken over")
+        assert condition(ended, "Degraded")[2].startswith("UpgradePlan next has taken over. ")
         assert "nextSteps" not in objects.status(ended)
 
 
@@ -243,7 +261,7 @@ async def test_lost_response_to_the_acceptance_leaves_no_copy(simulate: Simulate
         assert losing.is_lost
         plan = await stage.plan()
         assert of_kind(recorded_entries(objects.status(plan)), *PASSED) == []
-        assert condition(plan, "Degraded")[2].endswith(". UpgradePlan next has taken over")
+        assert condition(plan, "Degraded")[2].startswith("UpgradePlan next has taken over. ")
 
 
 class ChangingEarlier(NoHook):
@@ -278,4 +296,4 @@ async def test_plan_that_changes_meanwhile_is_released_later(simulate: Simulate)
         assert changing.is_changed
         plan = await stage.plan()
         assert of_kind(recorded_entries(objects.status(plan)), *PASSED) == []
-        assert condition(plan, "Degraded")[2].endswith(". UpgradePlan next has taken over")
+        assert condition(plan, "Degraded")[2].startswith("UpgradePlan next has taken over. ")

@@ -7,11 +7,12 @@ import os
 import random
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hack import scenario as scenarios
@@ -68,8 +69,14 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, scenario: str = "three-nodes", scale: float = 1.0) -> AsyncIterator[Served]:
-    """Serve a simulated cluster over HTTPS."""
+async def served(
+    folder: Path,
+    *,
+    scenario: str = "three-nodes",
+    scale: float = 1.0,
+    services: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[Served]:
+    """Serve a simulated cluster over HTTPS; `services` are the URLs of webhooks, by namespace/name."""
     kubeconfig = folder / "kubeconfig"
     options = Options(
         api="embedded",
@@ -79,7 +86,7 @@ async def served(folder: Path, *, scenario: str = "three-nodes", scale: float = 
         seed=0,
         port=0,
         install_crds=True,
-        services={},
+        services=services,
     )
     async with cluster(options, scenarios.load(scenario)):
         config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))

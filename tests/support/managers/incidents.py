@@ -1,7 +1,6 @@
 """Incidents: an upgrade of a simulated cluster that something holds up, and what the API server then has of it.
 
-tests/display draws the screens of these, and tests/cli runs the commands that stand on them. The damages are those of
-the demo (hack/demo/stalls.py).
+incident_table.py has the incidents. tests/display draws their screens, and tests/cli runs the commands on them.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from hack import scenario as scenarios
-from hack.demo.stalls import STALLS
+from hack.scenario import Scenario
 from hack.simulation import Simulation
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.cli.plans import events_of
 from upgrade_manager.display.leader import LeaseReading
@@ -30,13 +29,12 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import EVENTS, LEASES
 
-if TYPE_CHECKING:
-    from hack.demo.stalls import Steps
+Damage: TypeAlias = Callable[[UpgradeRun], Awaitable[None]]
 
-#: Seconds for which a blocker is there before the screen is drawn.
-LASTS = 90.0
-#: Seconds between two attempts to damage an object, and until a blocker must be there.
-_LOOK, _TIMEOUT = 0.1, 3600.0
+#: Seconds for which a blocker is there, or the manager is dead, before the screen is drawn.
+LASTS, DEAD_FOR = 90.0, 540.0
+#: Seconds until a blocker must be there.
+_TIMEOUT = 2 * 3600.0
 #: Texts that random numbers make, and ones of the same length in their place.
 _UUID = (8, 4, 4, 4, 12)
 _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -49,28 +47,27 @@ _RANDOM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One thing that holds an upgrade up."""
+    """One thing that holds an upgrade up, or ends it."""
 
     #: The phase value, or the state of a node, with which it begins.
-    moment: str
-    steps: Steps
-    #: The reasons of blockers, one of which appears.
-    reasons: frozenset[str]
-    #: Changes of the scenario.
-    scenario: dict[str, Any] = field(default_factory=dict)
-    spec: dict[str, Any] = field(default_factory=lambda: BY_VERSION)
+    moment: str = "Initializing"
+    damage: Damage
+    #: The reasons of blockers, one of which appears; empty for a plan that fails.
+    reasons: frozenset[str] = frozenset()
+    scenario: Scenario
+    spec: Mapping[str, Any]
+    #: The manager's process does not run any more.
+    is_dead: bool = False
 
-
-#: The incidents by name.
-INCIDENTS = {
-    name: Incident(moment=one.phase, steps=one.steps, reasons=frozenset(map(str, one.reasons)))
-    for name, one in STALLS.items()
-}
+    def is_there(self, plan: Object) -> bool:
+        """Return True once the plan shows it."""
+        found = {str(one.reason) for one in read_blockers(objects.status(plan).get("blockers"))}
+        return bool(found & self.reasons) or objects.status(plan).get("currentPhase") == FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The objects that `status` reads from the API server, with the time."""
+    """The objects that `status` reads from the API server."""
 
     plan: Object
     events: list[Object]
@@ -107,29 +104,18 @@ async def taken(run: UpgradeRun) -> Snapshot:
 
 @asynccontextmanager
 async def held_up(incident: Incident) -> AsyncIterator[UpgradeRun]:
-    """Run an upgrade until the incident has held it up for a while."""
-    scenario = scenarios.load("three-nodes").changed(**{"operators": True, **incident.scenario})
-    async with Simulation(scenario) as simulation:
+    """Run an upgrade until the incident has held it up for a while, or it has failed."""
+    async with Simulation(incident.scenario) as simulation:
         run = await UpgradeRun.set_up(simulation)
         run.options = RunOptions(leader_elect=True)
-        async with run.life():
-            await run.create_plan(incident.spec)
+        async with run.life() as process:
+            await run.create_plan({**incident.spec})
             await run.reach(incident.moment)
-            await _damage(run, incident)
-            await run.until_plan(lambda plan: bool(incident.reasons & reasons_of(plan)), seconds=_TIMEOUT)
-            await asyncio.sleep(LASTS)
+            await incident.damage(run)
+            if incident.is_dead:
+                await process.kill()
+                await asyncio.sleep(DEAD_FOR)
+            else:
+                await run.until_plan(incident.is_there, seconds=_TIMEOUT)
+                await asyncio.sleep(LASTS)
             yield run
-
-
-async def _damage(run: UpgradeRun, incident: Incident) -> None:
-    damage, _ = await incident.steps(run.client, await run.plan())
-    while not damage:
-        await asyncio.sleep(_LOOK)
-        damage, _ = await incident.steps(run.client, await run.plan())
-    for command in damage:
-        await command.run(run.client)
-
-
-def reasons_of(plan: Object) -> set[str]:
-    """Return the reasons of the plan's blockers."""
-    return {str(one.reason) for one in read_blockers(objects.status(plan).get("blockers"))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.installation import (
@@ -43,7 +44,8 @@ CHECKS: dict[str, Callable[[Cluster], Awaitable[Row]]] = {
 
 
 async def check_all(cluster: Cluster) -> list[Row]:
-    """Run all checks at the same time."""
+    """Run all checks at the same time, on a state that is read for this run."""
+    cluster = replace(cluster, reads={})
     return list(await asyncio.gather(*(_row(name, check, cluster) for name, check in CHECKS.items())))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGER
@@ -31,10 +32,15 @@ class Cluster:
     now: Callable[[], datetime]
     #: Of this program.
     version: str
+    #: The requests for Deployments, by name: several checks of a run judge one state.
+    reads: dict[str, asyncio.Task[Object | None]] = field(default_factory=dict)
 
     async def deployment(self, name: str) -> Object | None:
-        """Return a Deployment of the manager's namespace; None if it does not exist."""
-        return await self.client.find(DEPLOYMENTS, name, namespace=HARVESTER_SYSTEM)
+        """Return a Deployment of the manager's namespace, which is read once; None if it does not exist."""
+        if name not in self.reads:
+            self.reads[name] = asyncio.create_task(self.client.find(DEPLOYMENTS, name, namespace=HARVESTER_SYSTEM))
+        # The time-out of one check does not end the request of the others.
+        return await asyncio.shield(self.reads[name])
 
 
 def container(deployment: Object | None) -> Object:

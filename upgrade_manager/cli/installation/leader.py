@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE, MANAGER
-from upgrade_manager.cli.installation.cluster import arguments
 from upgrade_manager.cli.installation.row import Row, failed, passed, skipped
+from upgrade_manager.facts.deployments import is_elected
 from upgrade_manager.kube.resources import LEASES
 from upgrade_manager.runtime.lease import is_led, last_renewal, pod_of, renewal_age
 
@@ -20,7 +20,7 @@ _LOGS = f"kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name={MANAGER}
 async def check_leader(cluster: Cluster) -> Row:
     """Check that a replica has renewed the Lease."""
     manager = await cluster.deployment(MANAGER)
-    if manager is not None and not any(one in {"--leader-elect", "--leader-elect=true"} for one in arguments(manager)):
+    if manager is not None and not is_elected(manager):
         return skipped(_CHECK, "The manager runs without leader election.")
     lease = await cluster.client.find(LEASES, LEASE, namespace=HARVESTER_SYSTEM)
     if lease is None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.outcome import Failed
 
 _CORRECT = "Correct the cause, then create a new UpgradePlan"
-_NOTHING = "This plan has changed nothing: components, nodes and VMs are as they were"
+#: The beginning of advice that follows the sentence with the correction, and what stands for it without the cause.
+_THEN, _CORRECT_IT = "Then ", "correct the cause, "
 #: The parts of the cluster that are as they were after a failure in a phase.
 _UNCHANGED = {
     PhaseName.IMAGE_PRELOAD: "This plan has changed no component and no node; images that nodes have loaded stay there",
@@ -75,7 +76,7 @@ def _todo(ctx: ReconcileContext, failed: Failed, frozen: Frozen | None) -> str:
         lead = "Nothing was changed yet"
     else:
         return todo
-    return f"{lead}; {todo[:1].lower()}{todo[1:]}"
+    return f"{lead}; {_CORRECT_IT if todo.startswith(_THEN) else ''}{todo[:1].lower()}{todo[1:]}"
 
 
 def _failed_phase(ctx: ReconcileContext) -> PhaseName:
@@ -85,8 +86,10 @@ def _failed_phase(ctx: ReconcileContext) -> PhaseName:
 def _unchanged(ctx: ReconcileContext) -> Iterator[Remedy]:
     """Yield what is as it was, or keeps the new release."""
     phase = _failed_phase(ctx)
+    if phase in _UNCHANGED:
+        yield Remedy(_UNCHANGED[phase])
     if phase not in _ON_NODES:
-        yield Remedy(_UNCHANGED.get(phase, _NOTHING))
+        # The first step says of the others that nothing was changed.
         return
     upgraded = sorted(node for node in ctx.status.known_nodes() if _is_upgraded(ctx, node))
     if upgraded:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import DOCS, FLEET_LOCAL
+from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
 from upgrade_manager.api.remedy import Remedy
@@ -134,8 +135,10 @@ def steps(frozen: Frozen) -> list[Remedy]:
     held = [
         f"Node {node} stays cordoned, because Rancher waits for this manager (Secret {FLEET_LOCAL}/{secret}). Do not "
         "uncordon it: the next UpgradePlan continues there"
-        for node, secret in frozen.held
+        for node, secret in frozen.held[:MAX_NODES]
     ]
+    if others := [node for node, _ in frozen.held[MAX_NODES:]]:
+        held.append(f"And {len(others)} more nodes stay cordoned for the same reason: {name_list(others)}")
     waits = [node for node in frozen.nodes if node not in dict(frozen.held)]
     names, several = name_list(waits), len(waits) > 1
     waiting = (

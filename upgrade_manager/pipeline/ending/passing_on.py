@@ -24,8 +24,9 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
+from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.phases import FAILED, PhaseName
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Remedy, as_line
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
@@ -40,7 +41,7 @@ from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings import left_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
@@ -69,7 +70,7 @@ async def leave(ctx: ReconcileContext) -> None:
     """
     is_deleted = objects.is_deleting(ctx.raw)
     steps = await _left(ctx) if is_deleted else []
-    text = ". ".join(filter(None, (*(str(step) for step in steps), await _may_stop(ctx))))
+    text = as_line([*(Remedy(text) for text in filter(None, [await _may_stop(ctx)])), *steps])
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not (entries or steps):
         return
@@ -117,14 +118,22 @@ async def _taints(ctx: ReconcileContext) -> list[Remedy]:
     nodes = await ctx.watch(MANAGED_NODES)
     kept = [one for one in entries if has_drain_taint(nodes.get(one.get("node", "")))]
     await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
-    return [
-        Remedy(
-            f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next "
-            "UpgradePlan continues with it; where none follows",
-            command=f"kubectl taint node {one['node']} {TAINT_KUBEVIRT_DRAIN}-",
+    return [*_untaint([one["node"] for one in kept])]
+
+
+def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
+    """Yield the command for each of the first nodes, and one for all others."""
+    for node in nodes[:MAX_NODES]:
+        text = (
+            f"Node {node} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next UpgradePlan "
+            "continues with it; where none follows"
         )
-        for one in kept
-    ]
+        yield Remedy(text, command=f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}-")
+    if others := nodes[MAX_NODES:]:
+        names = " ".join(others)
+        yield Remedy(
+            f"And {len(others)} more nodes keep it", command=f"kubectl taint node {names} {TAINT_KUBEVIRT_DRAIN}-"
+        )
 
 
 def inherited(others: Iterable[Object]) -> list[Entry]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.next_steps import step_entries
-from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.remedy import Remedy, as_line
 from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
@@ -63,14 +63,14 @@ async def name_settled(ctx: ReconcileContext) -> str:
     recorded stays for the clean-up: if the write fails, the next reconcile names it. What users give back is in the
     next steps, as lines to copy.
     """
-    hosts = [str(step) for step in await host_changes.left(ctx)]
-    debts = await advice.still_changed(ctx)
+    hosts, debts = await host_changes.left(ctx), await advice.still_changed(ctx)
     if debts:
         ctx.status["nextSteps"] = step_entries(debts)
-    sentences = [*_left(ctx), *hosts, *vms_off(ctx), *name_unrecorded(ctx), *_summary(debts)]
+    sentences = (*_left(ctx), *vms_off(ctx), *name_unrecorded(ctx), *_summary(debts))
+    texts = [Remedy(text) for text in sentences]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     ledger.settle(ctx, [entry["id"] for entry in named])
-    return ". ".join(sentences)
+    return as_line([*texts, *hosts])
 
 
 def _summary(debts: Sequence[Remedy]) -> Iterator[str]:

@@ -59,15 +59,14 @@ class Contest:
         if self.since is None or self.last is None or self.times < TIMES or ctx.now() - self.last >= OVER:
             return
         named = f"client {self.client}" if self.client else "another client"
+        stop = f"Stop {named}" if self.client else "Stop that client"
         yield ContestedStrategyWait(
             namespace=FLEET_LOCAL,
             name=PROVISIONING_CLUSTER,
             since=self.since,
             detail=f"{named} removes the manager's drain hooks from spec.rkeConfig.upgradeStrategy again and again",
             remedies=(
-                Remedy(
-                    f"Stop {named}, or let it leave spec.rkeConfig.upgradeStrategy alone until the upgrade has ended"
-                ),
+                Remedy(f"{stop}, or let it leave spec.rkeConfig.upgradeStrategy alone until the upgrade has ended"),
                 Remedy("Show which client writes which field", command=_SHOW),
             ),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.api.remedy import as_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import host_changes
@@ -55,5 +56,5 @@ async def _name(ctx: ReconcileContext) -> None:
     """Name what is left in an event, and in the next steps of a failure; passing_on.leave names it at a deletion."""
     steps = await host_changes.left(ctx)
     if steps and not objects.is_deleting(ctx.raw):
-        ctx.events.warning(ctx.raw, EVENT_REASON, ". ".join(str(step) for step in steps))
+        ctx.events.warning(ctx.raw, EVENT_REASON, as_line(steps))
         ctx.status.remind(steps)

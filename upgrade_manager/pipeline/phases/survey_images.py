@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Loads an archive of images on a Harvester node.
 _LOAD = (
-    "/var/lib/rancher/rke2/bin/ctr -a /run/k3s/containerd/containerd.sock -n k8s.io images import --no-unpack IMAGE.tar"
+    "/var/lib/rancher/rke2/bin/ctr -a /run/k3s/containerd/containerd.sock -n k8s.io images import --no-unpack image.tar"
 )
 
 
@@ -69,7 +69,7 @@ def _wait(ctx: ReconcileContext, pod: Object, node: str, *, text: str) -> Unpull
         detail=f"node {node} lacks image {image}, which all Jobs of the upgrade and its repository run: {text}",
         remedies=(
             pull(node, image),
-            Remedy(f"Without a registry, save the image elsewhere, and load it on node {node}", command=_LOAD),
+            Remedy(f"Without a registry, copy the image to node {node} as image.tar, and load it there", command=_LOAD),
             Remedy("Or name a mirror that has it", command=EDIT_MIRRORS),
         ),
     )

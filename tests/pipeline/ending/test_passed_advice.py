@@ -57,7 +57,7 @@ async def test_only_the_copy_counts(cluster: Harvester) -> None:
     assert await passing_on.release(cluster.context(await cluster.plan("next")), [earlier])
     found = await cluster.client.get(UPGRADE_PLANS, "earlier")
     assert "advised" not in objects.status(found)
-    assert objects.condition(found, "Degraded")["message"] == "It failed. UpgradePlan next has taken over"
+    assert objects.condition(found, "Degraded")["message"] == "UpgradePlan next has taken over. It failed"
 
 
 @pytest.mark.rule("blockers: what a plan has advised is named when the plan is deleted before it has succeeded")
@@ -74,8 +74,8 @@ async def test_deletion_names_what_is_still_changed(cluster: Harvester, phase: s
     await passing_on.leave(deleted(ctx))
     [text] = [message for reason, message in cluster.recorder.recorded if reason == "UpgradeOwes"]
     assert text == (
-        f"UpgradePlan up was deleted {when}. Node n1: spec.taints is not as it was. A remedy advised to change it: if "
-        f"you changed it for the upgrade, give it back, once an upgrade has succeeded: {UNDO}. Webhook p.example.com: "
+        f"UpgradePlan up was deleted {when}. (1) Node n1: spec.taints is not as it was. A remedy advised to change it: if "
+        f"you changed it for the upgrade, give it back, once an upgrade has succeeded: {UNDO} (2) Webhook p.example.com: "
         "no configuration lists it. A remedy advised to change it: if you changed it for the upgrade, give it back, "
         f"once an upgrade has succeeded: {WEBHOOK['undo']}"
     )

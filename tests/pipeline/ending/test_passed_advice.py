@@ -74,10 +74,10 @@ async def test_deletion_names_what_is_still_changed(cluster: Harvester, phase: s
     await passing_on.leave(deleted(ctx))
     [text] = [message for reason, message in cluster.recorder.recorded if reason == "UpgradeOwes"]
     assert text == (
-        f"UpgradePlan up was deleted {when}. (1) Node n1: spec.taints is not as it was. A remedy advised to change it: if "
-        f"you changed it for the upgrade, give it back, once an upgrade has succeeded: {UNDO} (2) Webhook p.example.com: "
-        "no configuration lists it. A remedy advised to change it: if you changed it for the upgrade, give it back, "
-        f"once an upgrade has succeeded: {WEBHOOK['undo']}"
+        f"UpgradePlan up was deleted {when}. (1) Node n1: spec.taints is not as it was. A remedy advised to change it: "
+        f"if you changed it for the upgrade, give it back, once an upgrade has succeeded: {UNDO} (2) Webhook "
+        "p.example.com: no configuration lists it. A remedy advised to change it: if you changed it for the upgrade, "
+        f"give it back, once an upgrade has succeeded: {WEBHOOK['undo']}"
     )
     # Nothing is owed by the manager, so that the Cluster is not written.
     assert ctx.writes == []

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The pages about alerts, and about what no message may put into a command.
-DOCS = "https://github.com/harvester/harvester-upgrade-manager/blob/main/docs"
 PREFIX = "management.harvesterhci.io"
 GROUP = PREFIX
 VERSION = "v1beta1"

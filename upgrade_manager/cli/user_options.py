@@ -189,7 +189,7 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
     parser.add_argument(
-        "--wait", metavar="DURATION", type=seconds, default=0.0, help="repeat failed checks for so long, such as 2m"
+        "--wait", metavar="DURATION", type=seconds, default="0s", help="repeat failed checks for so long, such as 2m"
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shlex
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.managers.upgrade import UpgradeRun, condition, started
-from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, DOCS, FINALIZER, PREFIX
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER, PREFIX
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
 from upgrade_manager.facts.drain_hooks import leftover_hook
@@ -79,12 +80,14 @@ async def frozen_event(simulation: Simulation) -> str:
 
 def runbook_commands() -> list[str]:
     """Return the commands of the runbook for a cluster that goes on without the manager."""
-    return re.findall(r"```sh\n(.*?)\n```", RUNBOOK.read_text(), re.DOTALL)
+    blocks = re.findall(r"^ *```sh\n(.*?)\n *```", RUNBOOK.read_text(), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in blocks]
 
 
 async def run_acknowledgement(stage: UpgradeRun, secret: str) -> None:
     """Do what the runbook's last command does."""
-    command = runbook_commands()[-1].replace("SECRET", secret)
+    name_, command = runbook_commands()[-1].replace('"$SECRET"', secret).splitlines()
+    assert name_ == "SECRET=NAME"
     assert command == leftover_hook(secret)
     get, annotate = command.split(" && ")
     assert get.endswith("-o jsonpath='{.metadata.annotations.rke\\.cattle\\.io/drain-options}')")
@@ -175,8 +178,9 @@ async def test_commands_of_the_runbook_release_the_cluster(simulate: Simulate) -
             assert "annotate" not in texts
             assert "upgradeStrategy" not in texts.partition("'ledger'")[0]
             steps = objects.status(plan)["nextSteps"]
-            assert steps[-1]["text"].endswith(f"read {DOCS}/{RUNBOOK.name} first")
-            _, read, removal, patch, _ = runbook_commands()
+            assert steps[-1]["text"].endswith(f"read docs/{RUNBOOK.name} in the manager's repository first")
+            _, delete, read, removal, patch, _ = runbook_commands()
+            assert delete == "kubectl delete upgradeplans.management.harvesterhci.io PLAN"
             assert '"op":"remove"' in removal
             path = ANNOTATION_ORIGINAL_STRATEGY.replace(".", r"\.")
             assert shlex.split(read)[-1] == f"jsonpath={{.metadata.annotations.{path}}}"

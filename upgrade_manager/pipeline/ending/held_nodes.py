@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.in_progress import is_in_progress
-from upgrade_manager.api.keys import DOCS, FLEET_LOCAL
+from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
@@ -39,7 +39,7 @@ _TAKES_OVER = Remedy("Create a new UpgradePlan, which takes over")
 #: No message has the commands: Rancher then upgrades nodes with VMs running on them.
 WITHOUT_MANAGER = Remedy(
     "To go on without this manager, which stops or moves VMs before the upgrade of their node, read "
-    f"{DOCS}/without-manager.md first"
+    "docs/without-manager.md in the manager's repository first"
 )
 
 

@@ -38,7 +38,7 @@ VIEW = PreflightView(
         ],
         running="v1.7.1",
         is_skipped=True,
-        bind=BIND,
+        bind=(BIND,),
     ),
 )
 TABLE = f"""\
@@ -116,13 +116,13 @@ def test_first_line_names_cluster_and_releases(view: PreflightView, first: str) 
 
 def test_document_has_the_same_facts() -> None:
     found = json.loads(VIEW.document())
-    assert {key: found[key] for key in ("context", "server", "runningVersion", "target", "plan", "bindCommand")} == {
+    assert {key: found[key] for key in ("context", "server", "runningVersion", "target", "plan", "bindCommands")} == {
         "context": "prod",
         "server": "https://10.0.0.1:6443",
         "runningVersion": "v1.7.1",
         "target": "v1.8.0",
         "plan": "demo",
-        "bindCommand": BIND,
+        "bindCommands": [BIND],
     }
     assert (found["passed"], found["skippedByWebhook"], found["toolkitImage"]) == (False, True, "me/toolkit:v1.8.0")
     assert found["checks"][1] == {

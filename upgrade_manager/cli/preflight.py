@@ -27,7 +27,7 @@ from upgrade_manager.preflight.kubelets import ProxiedKubelets
 from webhook.preflight.gate import Surroundings, check
 from webhook.preflight.harvester import problem as harvester_problem
 from webhook.preflight.iso_server import HttpIsoServer
-from webhook.preflight.permission import Permissions, bind_command
+from webhook.preflight.permission import ROLE, Permissions, bind_commands
 from webhook.preflight.versions import read_releases
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ async def _versions(session: Session, iso: IsoServer, options: PreflightOptions)
         found = await read_releases(session.client, iso, skip_iso=options.skip_iso)
     except Forbidden as error:
         needed = Permissions().needed(error) or str(error)
-        raise session.error(f"{needed}:\n{await bind_command(session.client)}") from error
+        (bind,) = await bind_commands(session.client, ROLE)
+        raise session.error(f"{needed}:\n{bind}") from error
     except KubeError as error:
         raise session.error(str(error)) from error
     context, server = session.context, session.server

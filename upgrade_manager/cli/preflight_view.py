@@ -45,7 +45,7 @@ class PreflightView:
         lines += ["", *([f"Toolkit image: {printable(self.image)}."] if self.image else [])]
         lines += [self._summary()]
         lines += [_WEBHOOK_SKIPS] if self.report.is_skipped else []
-        lines += ["", "An administrator gives you the missing permissions:", bind] if bind else []
+        lines += ["", "An administrator gives you the missing permissions:", *bind] if bind else []
         return "\n".join(lines) + "\n"
 
     def _summary(self) -> str:
@@ -67,7 +67,7 @@ class PreflightView:
             "notMade": self.report.unknown,
             "skippedByWebhook": self.report.is_skipped,
             "toolkitImage": self.image,
-            "bindCommand": self.report.bind,
+            "bindCommands": list(self.report.bind),
         }
         return json.dumps({**facts, "checks": [_document(row) for row in self.report.rows]}, indent=2) + "\n"
 

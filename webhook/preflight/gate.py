@@ -6,7 +6,7 @@ code that these run.
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003  # a dataclass field
+from collections.abc import Callable, Sequence  # noqa: TC003  # dataclass fields
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ from webhook.catalogue import CHECKS
 from webhook.check import Finding, Subject
 from webhook.cluster import LiveReader, NotInstalled
 from webhook.preflight import certificates, creation, harvester, iso, kubelets, release
-from webhook.preflight.permission import Permissions, bind_command
+from webhook.preflight.permission import EDITOR, ROLE, Permissions, bind_commands
 from webhook.preflight.row import FAILED, SKIPPED, UNKNOWN, Row, printable
 from webhook.runner import run_checks
 from webhook.sharing import SnapshotReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.kube.client import Client
@@ -61,8 +61,8 @@ class Report:
     running: str
     #: True if the webhook does not check the plan.
     is_skipped: bool
-    #: The command that gives the user the permissions that were missing; empty if none was.
-    bind: str = ""
+    #: The commands that give the user the permissions that were missing, and that a role has.
+    bind: Sequence[str] = ()
 
     @property
     def failed(self) -> int:
@@ -98,7 +98,9 @@ async def check(
     rows = first | await run([one for one in checks if plan or not _needs_plan(one)])
     skipped = Row(check="", outcome=SKIPPED, reason=_NEEDS_PLAN)
     every = [first[harvester.NAME], *(rows.get(one.name) or replace(skipped, check=one.name) for one in checks)]
-    bind = await bind_command(client) if permissions.missing else ""
+    may_not_create = rows.get(creation.NAME, skipped).outcome == UNKNOWN
+    roles = [*([ROLE] if permissions.missing else []), *([EDITOR] if may_not_create else [])]
+    bind = await bind_commands(client, *roles)
     kept = list(_without_repeats(every))
     return Report(rows=kept, running=await _running(reader), is_skipped=is_skipped(plan), bind=bind)
 

@@ -61,12 +61,18 @@ def needs(verb: str, resource: str, role: str) -> str:
     return f"You need {verb} on {resource}: bind ClusterRole {role} to yourself"
 
 
-async def bind_command(client: Client) -> str:
-    """Return the command with which an administrator binds the role to the user."""
+async def bind_commands(client: Client, *roles: str) -> tuple[str, ...]:
+    """Return the commands with which an administrator binds the roles to the user."""
+    if not roles:
+        return ()
     try:
         response = await client.raw("POST", _SELF_REVIEWS, body=_SELF_REVIEW)
         user = objects.text(json.loads(response.body), "status", "userInfo", "username")
     except (KubeError, ValueError):
         user = ""
-    name = shlex.quote(f"{ROLE}:{user or _UNKNOWN}".replace("/", "-").replace("%", "-"))
-    return f"kubectl create clusterrolebinding {name} --clusterrole={ROLE} --user={shlex.quote(user or _UNKNOWN)}"
+    return tuple(_bind(role, user or _UNKNOWN) for role in roles)
+
+
+def _bind(role: str, user: str) -> str:
+    name = shlex.quote(f"{role}:{user}".replace("/", "-").replace("%", "-"))
+    return f"kubectl create clusterrolebinding {name} --clusterrole={role} --user={shlex.quote(user)}"

@@ -53,7 +53,7 @@ def scenario(**changes: Any) -> Scenario:
 async def test_healthy_cluster_passes(name: str) -> None:
     async with Simulation(name) as simulation:
         report = await gate(simulation, plan_of(BY_VERSION))
-        assert (failures(report), report.running, report.bind) == ({}, "v1.7.1", "")
+        assert (failures(report), report.running, report.bind) == ({}, "v1.7.1", ())
         assert report.passed
         assert {row.outcome for row in report.rows} == {"passed"}
         assert await simulation.client().find(UPGRADE_PLANS, "demo") is None
@@ -293,9 +293,12 @@ async def test_missing_permissions_are_named(simulate: Simulate) -> None:
     assert found["version"] == [f"You need list on versions.harvesterhci.io: {role}"]
     editor = "bind ClusterRole harvester-upgrade-manager-editor to yourself"
     assert reason(report, "creation") == ("unknown", f"You need create on {UPGRADE_PLANS.name}: {editor}")
-    assert report.bind.startswith("kubectl create clusterrolebinding harvester-upgrade-manager-preflight:")
     # The embedded API server does not say who the user is, as Kubernetes before 1.28.
-    assert report.bind.partition(" --user=")[2] in {"USER", "alice"}
+    (user,) = {one.partition(" --user=")[2] for one in report.bind} & {"USER", "alice"}
+    roles = [f"harvester-upgrade-manager-{name}" for name in ("preflight", "editor")]
+    assert list(report.bind) == [
+        f"kubectl create clusterrolebinding {name}:{user} --clusterrole={name} --user={user}" for name in roles
+    ]
 
 
 def row(check: str, *messages: str) -> Row:

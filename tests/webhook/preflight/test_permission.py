@@ -11,7 +11,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.transport import Request, Response, Stream
 from webhook.checks.nodes import CHECK
-from webhook.preflight.permission import Permissions, bind_command
+from webhook.preflight.permission import Permissions, bind_commands
 
 ROLE = "harvester-upgrade-manager-preflight"
 
@@ -44,7 +44,8 @@ async def test_command_names_the_user(status: int, user: str, name: str, shown: 
     body: dict[str, Any] = {"status": {"userInfo": {"username": user}}}
     client = Client(Reviews(status, body), user_agent="preflight", random=Random(1))
     command = f"kubectl create clusterrolebinding {name} --clusterrole={ROLE} --user={shown}"
-    assert await bind_command(client) == command
+    assert await bind_commands(client, ROLE) == (command,)
+    assert await bind_commands(client) == ()
 
 
 @pytest.mark.parametrize(

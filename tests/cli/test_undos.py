@@ -130,9 +130,9 @@ def _kept(obj: Object) -> dict[str, Any]:
 
 async def still_changed(cluster: Served, home: Harvester) -> list[str]:
     """Return the undos that the end of the plan lists."""
-    plan = await cluster.client.get(UPGRADE_PLANS, "demo")
-    status = {**objects.status(plan), "advised": with_advised(None, remedy_samples.blockers())}
-    return [one.command for one in await advice.still_changed(home.context({**plan, "status": status}))]
+    ctx = home.context(await cluster.client.get(UPGRADE_PLANS, "demo"))
+    ctx.status["advised"] = with_advised(None, remedy_samples.blockers())
+    return [one.command for one in await advice.still_changed(ctx)]
 
 
 async def run(cluster: Served, shell: str, lines: list[str]) -> None:

@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
+from tests.support.managers.incident_screens import SIZES, screens
 from tests.support.managers.incident_table import INCIDENTS
 from tests.support.managers.incidents import Snapshot, held_up, taken
-from upgrade_manager.display.model import View
 from upgrade_manager.display.remedies import remedy_lines
-from upgrade_manager.display.screen import Report, Terminal
 
 FOLDER = Path(__file__).parents[1] / "golden/screens"
-SIZES = [(80, 24), (120, 40), (200, 50)]
 #: The others run in the full tier.
 FEW = {"unschedulable", "no-pod", "paused", "reboot", "webhook", "failed-os", "failed-disk", "dead-manager"}
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-_SPINNER = re.compile("[⠁-⣿]")
-
-
-def on_terminal(view: View, width: int, height: int) -> str:
-    """Return the lines of a terminal, without blanks at their ends."""
-    output = io.StringIO()
-    with Terminal(Console(file=output, force_terminal=True, width=width, height=height)) as screen:
-        screen.show(view)
-        # The display is drawn once more when it ends.
-        output.seek(0)
-        output.truncate()
-    return stripped(_SPINNER.sub("▶", _CONTROL.sub("", output.getvalue())))
-
-
-def in_pipe(view: View) -> str:
-    output = io.StringIO()
-    Report(Console(file=output, width=200)).show(view)
-    return stripped(output.getvalue())
-
-
-def stripped(text: str) -> str:
-    return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n"))
-
-
-def screens(view: View) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each screen."""
-    for width, height in SIZES:
-        yield f"{width}x{height}", on_terminal(view, width, height)
-    yield "pipe", in_pipe(view)
 
 
 def rows_of(text: str, width: int) -> int:

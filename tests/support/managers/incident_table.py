@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from hack import scenario as scenarios
 from hack.actors.freezer import kubelet_of, registry_of
 from hack.demo.commands import Create
 from hack.demo.stalls import STALLS, Stall
-from hack.scenario import Scenario
-from tests.support.cluster.simulate import SECOND
-from tests.support.managers.incidents import Incident
+from tests.support.cluster.simulate import SECOND, RepairableScenario
+from tests.support.managers.incidents import Damage, Incident
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     MACHINES,
     NODES,
+    PODS,
     PROVISIONING_CLUSTERS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
@@ -28,12 +31,18 @@ _LOOK = 0.1
 _PLACE = "fleet-local"
 
 
-def _cluster(**changes: Any) -> Scenario:
-    return scenarios.load("three-nodes").changed(**{"operators": True, **changes})
+def _cluster(**changes: Any) -> RepairableScenario:
+    return RepairableScenario.of(**{"operators": True, **changes})
 
 
 def _incident(
-    reason: str, moment: str, damage: Any, *, spec: Mapping[str, Any] = BY_VERSION, **changes: Any
+    reason: str,
+    moment: str,
+    damage: Damage,
+    *,
+    by_hand: Damage | None = None,
+    spec: Mapping[str, Any] = BY_VERSION,
+    **changes: Any,
 ) -> Incident:
     return Incident(
         moment=moment,
@@ -41,6 +50,7 @@ def _incident(
         reasons=frozenset(filter(None, [reason])),
         scenario=_cluster(**changes),
         spec=spec,
+        by_hand=by_hand or _repair,
     )
 
 
@@ -55,7 +65,15 @@ def _stall(stall: Stall) -> Incident:
         for command in commands:
             await command.run(run.client)
 
-    return replace(_incident("", stall.phase, damage), reasons=frozenset(map(str, stall.reasons)))
+    async def by_hand(run: UpgradeRun) -> None:
+        _, commands = await stall.steps(run.client, await run.plan())
+        for command in commands if stall.stands_for else ():
+            # The lines on the screen may have done it.
+            with suppress(NotFound):
+                await command.run(run.client)
+
+    reasons = frozenset(map(str, stall.reasons))
+    return replace(_incident("", stall.phase, damage), reasons=reasons, by_hand=by_hand)
 
 
 async def _nothing(_: UpgradeRun) -> None:
@@ -94,6 +112,27 @@ async def _cordon_others(run: UpgradeRun) -> None:
         await run.client.patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
 
 
+def _thaws(actor: str) -> Damage:
+    async def by_hand(run: UpgradeRun) -> None:
+        run.simulation.freezer.thaw(actor)
+
+    return by_hand
+
+
+async def _repair(run: UpgradeRun) -> None:
+    """Repair the scenario's faults, in the copy that this run has."""
+    assert isinstance(run.simulation.scenario, RepairableScenario)
+    run.simulation.scenario.repair()
+
+
+async def _end_hanging_job(run: UpgradeRun) -> None:
+    """Repair what the container waits for, and delete its Pod."""
+    await _repair(run)
+    for pod in (await run.client.list(PODS, namespace=HARVESTER_SYSTEM)).items:
+        if objects.name(pod).startswith("upgrade-cluster-upgrade"):
+            await run.client.delete(PODS, objects.name(pod), namespace=HARVESTER_SYSTEM)
+
+
 async def _hang_up_starts(run: UpgradeRun) -> None:
     await run.until_node("PostDrained", node="node-1")
     run.simulation.freezer.freeze("VirtualMachineController")
@@ -125,24 +164,36 @@ def _full_disk(work: str) -> dict[str, Any]:
 
 #: The administrator has loaded the images before.
 _PRELOADED = {**BY_VERSION, "imagePreloadOption": {"concurrency": -1}}
+_SLOW: dict[str, Any] = {"durations": {"pre_drain": 120}}
 _FIXED_VM = {"name": "fixed", "node": "node-1", "migratable": False}
 _ROWS = {
     "webhook": replace(_stall(STALLS["write-refused"]), moment="PreDrained", reasons=frozenset({"WriteRefused"})),
-    "job-slow": _incident("JobSlow", "ClusterUpgrading", _nothing, faults=[{"work": "manifests", "hang": True}]),
+    "job-slow": _incident(
+        "JobSlow",
+        "ClusterUpgrading",
+        _nothing,
+        by_hand=_end_hanging_job,
+        faults=[{"work": "manifests", "hang": True}],
+    ),
     "cleanup": _incident("CleanupRefused", "CleaningUp", _refuse_removals),
-    "node-down": _incident("NodeUnavailable", "PreDraining", _lose_node, durations={"pre_drain": 120}),
-    "machine": _incident("MachineAmbiguous", "PreDraining", _delete_machine, durations={"pre_drain": 120}),
+    "node-down": _incident(
+        "NodeUnavailable", "PreDraining", _lose_node, by_hand=_thaws(kubelet_of("node-1")), durations={"pre_drain": 120}
+    ),
+    "machine": _incident("MachineAmbiguous", "PreDraining", _delete_machine, **_SLOW),
     "kubernetes": _incident("KubernetesVersionChanged", "PostDraining", _set_kubernetes_back),
-    "contest": _incident("StrategyContested", "PreDraining", _remove_hooks, durations={"pre_drain": 900}),
+    "contest": _incident("StrategyContested", "PreDraining", _remove_hooks, durations={"pre_drain": 300}),
     "cordon": _incident("CordonRefused", "ClusterUpgrading", _cordon_others),
     "vm-off": _incident(
         "LedgerUnsettled",
         "NodeUpgrading",
         _hang_up_starts,
+        by_hand=_thaws("VirtualMachineController"),
         spec={**BY_VERSION, "restoreVM": True},
         vms={"count": 0, "machines": [_FIXED_VM]},
     ),
-    "image-missing": _incident("ImageMissing", "ImagePreloading", _close_registry, spec=_PRELOADED),
+    "image-missing": _incident(
+        "ImageMissing", "ImagePreloading", _close_registry, by_hand=_thaws(registry_of("node-1")), spec=_PRELOADED
+    ),
     "dead-manager": replace(_incident("", "PreDraining", _nothing, durations={"pre_drain": 900}), is_dead=True),
     "failed-os": _incident("", "NodeUpgrading", _nothing, **_full_disk("post-drain")),
     "failed-iso": _incident("", "ISODownloading", _nothing, image_import={"attempts": 99, "message": "unexpected EOF"}),

@@ -56,6 +56,8 @@ class Incident:
     reasons: frozenset[str] = frozenset()
     scenario: Scenario
     spec: Mapping[str, Any]
+    #: The user's work that no API object stands for, such as the repair of a disk.
+    by_hand: Damage
     #: The manager's process does not run any more.
     is_dead: bool = False
 
@@ -105,7 +107,7 @@ async def taken(run: UpgradeRun) -> Snapshot:
 @asynccontextmanager
 async def held_up(incident: Incident) -> AsyncIterator[UpgradeRun]:
     """Run an upgrade until the incident has held it up for a while, or it has failed."""
-    async with Simulation(incident.scenario) as simulation:
+    async with Simulation(incident.scenario.model_copy()) as simulation:
         run = await UpgradeRun.set_up(simulation)
         run.options = RunOptions(leader_elect=True)
         async with run.life() as process:

@@ -137,9 +137,8 @@ def _wait(ctx: ReconcileContext, entry: Entry) -> UnsettledVMWait:
         node=entry.get("node", ""),
         since=first_seen(ctx, UnsettledVMWait, name),
         detail="it was stopped for the upgrade, and does not run again yet",
-        remedies=(
-            Remedy("Show why", command=f"kubectl describe virtualmachineinstances.kubevirt.io -n {namespace} {name}"),
-        ),
+        # It may have no instance yet; KubeVirt copies the conditions of an instance.
+        remedies=(Remedy("Show why", command=f"kubectl describe virtualmachines.kubevirt.io -n {namespace} {name}"),),
     )
 
 

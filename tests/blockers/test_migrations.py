@@ -175,6 +175,7 @@ TAINT = "kubectl taint node n1 kubevirt.io/drain=draining:NoSchedule --overwrite
 def test_vm_that_stays_without_the_taint_is_named(view: FakeView) -> None:
     view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {}}], [instance(), fixed()]
     view.found["VirtualMachineInstance"][1]["metadata"]["name"] = "fixed"
+    view.found["Deployment"] = [AVAILABLE]
     blocker, other = blockers(view, running=True, evacuating=True)
     assert blocker.message == (
         "VirtualMachineInstance ns/db01: it does not leave node n1 (it has no migration; another client removes taint "
@@ -182,6 +183,15 @@ def test_vm_that_stays_without_the_taint_is_named(view: FakeView) -> None:
     )
     assert blocker.remedy == f"(1) Stop the client that removes it (2) Set it again: {TAINT}"
     assert "taint" not in other.message
+
+
+@pytest.mark.parametrize("taints", [None, [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]], ids=["wiped", "set"])
+def test_controller_that_is_off_comes_before_the_taint(view: FakeView, taints: object) -> None:
+    view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {"taints": taints}}], [instance()]
+    view.found["Deployment"] = [{"status": {"availableReplicas": 0}}]
+    (blocker,) = blockers(view, running=True, evacuating=True)
+    assert "virt-controller" in blocker.message
+    assert "taint" not in blocker.message
 
 
 def test_vm_that_stays_with_the_taint_has_its_own_remedy(view: FakeView) -> None:

@@ -112,7 +112,7 @@ async def test_webhook_that_refuses_is_named() -> None:
         named = "Webhook deny.example.com: no configuration lists it. A remedy advised to change it: if you changed it"
         text = f"{named} for the upgrade, give it back"
         assert objects.status(done)["nextSteps"] == [{"text": text, "command": delete["undo"]}]
-        summary = "1 change that a remedy advised is not given back; see nextSteps"
+        summary = "1 change that a remedy advised was not given back at the end; see nextSteps"
         assert condition(done, "Progressing")[2].endswith(summary)
 
 

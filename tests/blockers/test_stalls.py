@@ -90,7 +90,10 @@ async def test_pods_of_one_cause_are_one_blocker_until_the_last_runs() -> None:
         undo = "kubectl taint node node-2 example.com/closed:NoSchedule"
         plan = await stage.plan()
         assert undo in [step["command"] for step in objects.status(plan)["nextSteps"]]
-        assert "3 changes that remedies advised are not given back; see nextSteps" in condition(plan, "Progressing")[2]
+        assert (
+            "3 changes that remedies advised were not given back at the end; see nextSteps"
+            in condition(plan, "Progressing")[2]
+        )
 
 
 def blocked(plan: Object) -> Object:

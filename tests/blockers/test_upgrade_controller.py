@@ -37,8 +37,7 @@ TRIAL = (
     "mutatingwebhookconfigurations -o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
 )
 LABEL = "plan.upgrade.cattle.io/p"
-HOSTNAME = "kubectl label --overwrite node n1 kubernetes.io/hostname"
-CORRECT = f"Correct the label: {HOSTNAME}=n1"
+CORRECT = "Correct the label: kubectl label --overwrite node n1 kubernetes.io/hostname=n1"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}
 
@@ -206,13 +205,13 @@ def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any],
         row(
             node("n1", **{"kubernetes.io/hostname": "other"}),
             'label kubernetes.io/hostname is "other", but the system-upgrade-controller requires the node\'s name',
-            f"(1) {CORRECT} (2) Undo it after the upgrade: {HOSTNAME}=other",
+            CORRECT,
             id="hostname",
         ),
         row(
             {"metadata": {"name": "n1"}},
             'label kubernetes.io/hostname is "", but the system-upgrade-controller requires the node\'s name',
-            f"(1) {CORRECT} (2) Undo it after the upgrade: {HOSTNAME}-",
+            CORRECT,
             id="no labels",
         ),
         row(

@@ -182,7 +182,7 @@ async def test_end_of_a_plan_lists_what_gives_everything_back(tmp_path: Path, sh
         ctx = home.context(await cluster.client.get(UPGRADE_PLANS, "demo"))
         ctx.status["advised"] = with_advised(None, remedy_samples.blockers())
         count = len([one for remedies in UNDOABLE.values() for one in remedies if one.undo])
-        summary = f"{count} changes that remedies advised are not given back; see nextSteps"
+        summary = f"{count} changes that remedies advised were not given back at the end; see nextSteps"
         assert await settlement.name_settled(ctx) == summary
         await cluster.set(currentPhase="Succeeded", blockers=None, nextSteps=ctx.status["nextSteps"])
         shown = (await status_at_80(cluster)).out.partition("\nNEXT\n")[2].splitlines()

@@ -115,11 +115,11 @@ async def test_watch_and_wait_have_the_same_exit_statuses(tmp_path: Path) -> Non
 
 #: The script of the README, with a time-out that passes at once, and what it prints in each state.
 SCRIPT = re.search(r"```bash\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
-PRINTED: list[tuple[dict[str, Any], str, str]] = [
-    (SUCCEEDED, "12h", "upgraded"),
-    (FAILED, "12h", "demo  Failed: NodeUpgradeFailed\nupgrade  "),
-    (HELD, "12h", "# DrainFailing: PodDisruptionBudget shop/db: it keeps Pod db-0"),
-    (RUNNING, "0s", "not ended after 12 h"),
+PRINTED: list[tuple[dict[str, Any], str, int, str]] = [
+    (SUCCEEDED, "12h", 0, "upgraded"),
+    (FAILED, "12h", 1, "demo  Failed: NodeUpgradeFailed\nupgrade  "),
+    (HELD, "12h", 3, "# DrainFailing: PodDisruptionBudget shop/db: it keeps Pod db-0"),
+    (RUNNING, "0s", 124, "not ended after 12 h"),
 ]
 
 
@@ -132,12 +132,12 @@ async def test_script_of_the_readme_acts_by_the_exit_status(tmp_path: Path) -> N
     async with served(tmp_path) as cluster:
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.kubeconfig)}
-        for state, limit, printed in PRINTED:
+        for state, limit, code, printed in PRINTED:
             await cluster.set(**{"conditions": None, "blockers": None, **state})
             script = SCRIPT[1].replace("to-v1.8.0", "demo").replace("--timeout 12h", f"--timeout {limit}")
             process = await asyncio.create_subprocess_exec("bash", "-c", script, env=environ, stdout=PIPE)
             out, _ = await process.communicate()
-            assert printed in out.decode()
+            assert (process.returncode, printed in out.decode()) == (code, True)
 
 
 @pytest.mark.rule("status: a wait for a plan that is deleted is one line, with exit status 1")

@@ -181,6 +181,16 @@ def test_warning_of_an_earlier_message_of_a_blocker_is_left_out() -> None:
     assert "Job default/j: it waits" not in text
 
 
+def test_warning_of_a_next_step_is_left_out() -> None:
+    (warning,) = running_view().warnings
+    step = Remedy("PodDisruptionBudget default/shop: give it back", command="kubectl patch pdb shop")
+    about = replace(warning, reason="StillChanged", message=str(step))
+    other = replace(about, message="PodDisruptionBudget default/other: give it back")
+    text = draw(replace(running_view(), next_steps=(step,), warnings=(about, other)), width=200)
+    assert text.count("default/shop: give it back") == 1
+    assert "default/other: give it back" in text
+
+
 @pytest.mark.rule("status: what a blocker says stands once, and with all of its remedies or their number")
 def test_remedies_that_do_not_fit_are_counted() -> None:
     remedies = tuple(Remedy(f"Start {number}", command=f"start {number}") for number in range(20))

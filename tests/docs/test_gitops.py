@@ -111,5 +111,6 @@ def test_table_of_the_page_has_every_state() -> None:
     assert shown == {
         row.state.partition(":")[0]: (row.kstatus, row.argo)
         for name, row in TABLE.items()
-        if name not in {"blocked", "deleting after a failure", "spec that no manager has seen"}
+        # No manager writes the first two yet.
+        if name not in {"queued", "paused", "deleting after a failure", "spec that no manager has seen"}
     }

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from upgrade_manager.facts.drain_hooks import drain_again, foreign_ways_out, leftover_hook, remove_command
+from upgrade_manager.facts.drain_hooks import HOOKS, drain_again, foreign_ways_out, leftover_hook, remove_command
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 
@@ -77,13 +77,18 @@ def test_hostile_annotation_stays_inside_its_word() -> None:
     body = shlex.split(patch.command)[-1]
     options = json.loads(body)["spec"]["rkeConfig"]["upgradeStrategy"]["workerDrainOptions"]
     assert options == {"preDrainHooks": [{"annotation": kept}]}
-    (added,) = json.loads(shlex.split(patch.undo)[-1])
-    assert (added["path"], added["value"]) == (
-        "/spec/rkeConfig/upgradeStrategy/workerDrainOptions/preDrainHooks/-",
-        {"annotation": removed},
-    )
+    given_back = json.loads(shlex.split(patch.undo)[-1])["spec"]["rkeConfig"]["upgradeStrategy"]
+    assert given_back == hooks
     words = shlex.split(annotate.command)
     assert words[6].startswith(f"{removed}=$(kubectl get ")
+
+
+def test_hook_is_given_back_without_the_managers_own() -> None:
+    lists = {"preDrainHooks": [{"annotation": "a"}, {"annotation": HOOKS["preDrainHooks"]}, {"annotation": "b"}]}
+    _, patch = foreign_ways_out({"controlPlaneDrainOptions": lists}, ["b"])
+    assert json.loads(shlex.split(patch.undo)[-1])["spec"]["rkeConfig"]["upgradeStrategy"] == {
+        "controlPlaneDrainOptions": {"preDrainHooks": [{"annotation": "a"}, {"annotation": "b"}]}
+    }
 
 
 def test_nodes_are_drained_again_by_the_next_generation() -> None:

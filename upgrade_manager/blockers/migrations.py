@@ -72,14 +72,14 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, i
     own = [since_arrival(migrations_of(one, migrations)) for one in instances]
     labelled = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL))
     limits = _limits(view) if labelled or any(map(has_begun, chain.from_iterable(own))) else MigrationLimits()
-    stopped = _stopped_controller(view)
+    # The taint is set again at each check, so that its removal alone does not keep a VM.
+    stopped = _stopped_controller(view) or (None if is_tainted else _wiped(wait.node))
     queued = others_move(own, labelled, limits=limits, now=view.now)
     for one, found, is_queued in zip(instances, own, queued, strict=True):
         obstacle = vm_obstacle(one, found, others_move=is_queued)
         if not obstacle.is_queued and not _moves(view, one, found, limits):
             what = f"it does not leave node {wait.node}"
-            cause = (stopped if is_tainted else _wiped(wait.node)) if obstacle.needs_controller else None
-            yield _blocker(wait, one, obstacle, what=what, stopped=cause)
+            yield _blocker(wait, one, obstacle, what=what, stopped=stopped if obstacle.needs_controller else None)
 
 
 def _is_evacuated(view: View, node: str) -> bool:

@@ -147,9 +147,10 @@ def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable
 
 
 def _repeats(row: EventRow, view: View) -> bool:
-    """Return True for the event of a blocker, whose message may have changed since, and of the failure."""
+    """Return True for the event of a blocker, whose message may have changed since, of the failure or a next step."""
     about = [one for one in view.blockers if one.reason == row.reason]
     texts = [text for one in about for text in (one.message, _object(one)) if text]
+    texts += [one.text for one in view.next_steps if one.text]
     return row.message.startswith(tuple(texts)) or bool(view.cause and row.message.endswith(view.cause))
 
 

@@ -55,24 +55,24 @@ def remove_command(strategy: Any, annotations: Collection[str]) -> str:
     A strategy that does not contain the hooks, or is unknown, is edited by hand.
     """
     changed = without_hooks_of(strategy, annotations)
-    if not changed:
-        return f"kubectl edit {_CLUSTER}"
-    body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
-    return f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
+    return _patch(changed) if changed else f"kubectl edit {_CLUSTER}"
 
 
 def _add_command(strategy: Any, annotations: Collection[str]) -> str:
-    """Return the command that adds these hooks again; empty for a strategy that does not contain them.
+    """Return the command that gives these hooks back; empty for a strategy that does not contain them.
 
-    A merge patch would also add the manager's hooks again, after the upgrade has removed them.
+    It writes whole lists without the manager's hooks, because the upgrade may have removed a list with its last hook.
     """
-    patch = [
-        {"op": "add", "path": f"/spec/rkeConfig/upgradeStrategy/{role}/{member}/-", "value": hook}
-        for role, member, hook in _hooks_of(strategy, annotations)
-    ]
-    if not patch:
-        return ""
-    return f"kubectl patch {_CLUSTER} --type=json -p {shlex.quote(json.dumps(patch, separators=(',', ':')))}"
+    lists: dict[str, dict[str, Any]] = {}
+    for role, member, _ in _hooks_of(strategy, annotations):
+        hooks = options_of(strategy)[DRAIN_OPTIONS.index(role)][member]
+        lists.setdefault(role, {})[member] = [one for one in hooks if one.get("annotation") != HOOKS[member]]
+    return _patch(lists) if lists else ""
+
+
+def _patch(strategy: Mapping[str, Any]) -> str:
+    body = {"spec": {"rkeConfig": {"upgradeStrategy": strategy}}}
+    return f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
 
 
 def _hooks_of(strategy: Any, annotations: Collection[str]) -> list[tuple[str, str, dict[str, Any]]]:

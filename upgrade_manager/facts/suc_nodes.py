@@ -37,16 +37,9 @@ def hostname_problem(node: Object) -> str:
 
 
 def hostname_remedy(node: Object) -> Remedy:
-    """Return the remedy that sets the label to the node's name."""
-    name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME)
-    before = f"{LABEL_HOSTNAME}-" if hostname is None else f"{LABEL_HOSTNAME}={hostname}"
-    label = f"kubectl label --overwrite node {name}"
-    return Remedy(
-        "Correct the label",
-        command=f"{label} {LABEL_HOSTNAME}={name}",
-        undo=f"{label} {before}",
-        changes=(label_change(name, LABEL_HOSTNAME, hostname),),
-    )
+    """Return the remedy that sets the label to the node's name; the former value is a defect, and is not given back."""
+    name = objects.name(node)
+    return Remedy("Correct the label", command=f"kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}")
 
 
 def label_change(node: str, label: str, original: str | None) -> Change:

@@ -25,7 +25,6 @@ BUILDERS = {
     "facts/evictions.py:_allow_one": "budget",
     "facts/evictions.py:delete": "ill-budget",
     "facts/node_obstacles.py:uncordon": "cordon",
-    "facts/suc_nodes.py:hostname_remedy": "hostname",
     "facts/vm_obstacles.py:_stop": "vm",
     "facts/volumes.py:ways_out": "volume",
     "pipeline/phases/vm_updates.py:way_out": "paused-chart",

@@ -26,7 +26,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
 from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.phases import FAILED, PhaseName
-from upgrade_manager.api.remedy import Remedy, as_line
+from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
@@ -69,18 +69,18 @@ async def leave(ctx: ReconcileContext) -> None:
     A plan that has failed keeps its ledger, in which only the VMs are missing that running Jobs may still stop.
     """
     is_deleted = objects.is_deleting(ctx.raw)
-    steps = await _left(ctx) if is_deleted else []
-    text = as_line([*(Remedy(text) for text in filter(None, [await _may_stop(ctx)])), *steps])
+    left = await _left(ctx) if is_deleted else []
+    steps = [*(Remedy(text) for text in filter(None, [await _may_stop(ctx)])), *left]
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not (entries or steps):
         return
     cluster = await find_cluster(ctx.client)
     if cluster is None:
         return
-    if text:
-        when = "after its failure" if ctx.status.phase == FAILED else "during the upgrade"
-        end = f"UpgradePlan {ctx.owner.name} was deleted {when}"
-        ctx.events.warning(cluster, EVENT_REASON, f"{end}. {text}", about=ctx.owner.uid)
+    for step in steps:
+        # One event for each, because a message is cut, and a command that is cut would be another one.
+        text = f"UpgradePlan {ctx.owner.name} was deleted before it succeeded. {step}"
+        ctx.events.warning(cluster, EVENT_REASON, text, about=f"{ctx.owner.uid}/{step}")
     if not entries:
         return
     value = json.dumps(merged(left_entries.read(cluster), entries), separators=(",", ":"))

@@ -75,9 +75,9 @@ async def name_settled(ctx: ReconcileContext) -> str:
 
 def _summary(debts: Sequence[Remedy]) -> Iterator[str]:
     if len(debts) == 1:
-        yield "1 change that a remedy advised is not given back; see nextSteps"
+        yield "1 change that a remedy advised was not given back at the end; see nextSteps"
     elif debts:
-        yield f"{len(debts)} changes that remedies advised are not given back; see nextSteps"
+        yield f"{len(debts)} changes that remedies advised were not given back at the end; see nextSteps"
 
 
 def name_unrecorded(ctx: ReconcileContext) -> list[str]:

@@ -120,7 +120,7 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
             "PodPending",
             "cannot start: the scheduler has not assigned a node",
             "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler (2) If none is Ready, "
-            "restart rke2-server on the control-plane nodes: systemctl restart rke2-server",
+            "restart rke2-server on the control-plane nodes, one after the other: systemctl restart rke2-server",
             id="without status",
         ),
         row(

@@ -71,7 +71,10 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         assert "Version harvester-system/v9 does not exist" in failed.out
         document = json.loads((await run("-f", "-", "-ojson", given=SKIPPED)).out)
         *_, count, last = failed.out.splitlines()
-        assert count == f"1 of {len(document['checks'])} checks failed."
+        assert count == f"1 of {len(document['checks'])} checks failed, 2 skipped."
+        for name in ("release", "ISO"):
+            (line,) = [line for line in failed.out.splitlines() if line.startswith(f"{name} ")]
+            assert line.split(maxsplit=2)[1:] == ["skipped", "its Version does not exist"]
         assert last.startswith("The webhook skips all checks of this plan")
         document = json.loads((await run("-f", "-", "-ojson", given=SKIPPED)).out)
         assert (document["plan"], document["skippedByWebhook"]) == ("demo", True)

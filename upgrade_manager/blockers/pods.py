@@ -93,8 +93,8 @@ def _delayed_by(node: str) -> Iterator[Remedy]:
     else:
         schedulers = "kubectl -n kube-system get pods -l component=kube-scheduler"
         yield Remedy("Check the scheduler", command=schedulers)
-        restart = "systemctl restart rke2-server"
-        yield Remedy("If none is Ready, restart rke2-server on the control-plane nodes", command=restart)
+        nodes = "on the control-plane nodes, one after the other"
+        yield Remedy(f"If none is Ready, restart rke2-server {nodes}", command="systemctl restart rke2-server")
 
 
 def pull(node: str, image: str) -> Remedy:

@@ -11,7 +11,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.release.repository_client import shown
 from webhook.check import Check, Finding, NotNeeded
 from webhook.preflight.iso_server import Unreachable
-from webhook.preflight.release import find_version
+from webhook.preflight.release import NO_VERSION, find_version
 
 if TYPE_CHECKING:
     from webhook.check import Subject
@@ -36,7 +36,7 @@ def check(server: IsoServer, *, is_skipped: bool) -> Check:
         version = await find_version(subject.cluster, subject.spec.version)
         if version is None:
             # The check of the version reports it.
-            return []
+            raise NotNeeded(NO_VERSION)
         url = objects.text(version, "spec", "isoURL")
         if not url:
             return [Finding(problem=versions.without_url(subject.spec.version))]

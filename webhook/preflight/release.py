@@ -16,7 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
 from upgrade_manager.release.unfinished import UnfinishedUpgrade, version_before
 from upgrade_manager.release.upgrade_path import all_run, begun_refusal, path_refusal
-from webhook.check import Check, Finding
+from webhook.check import Check, Finding, NotNeeded
 from webhook.cluster import Listing
 from webhook.listings import CLUSTERS, MACHINE_PLANS, NODES, SERVER_VERSION, keep, read_all
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from webhook.check import Subject
     from webhook.cluster import ClusterReader
 
+#: Without its Version, a release is not checked.
+NO_VERSION = "its Version does not exist"
 #: All releases that the cluster knows.
 ALL_VERSIONS = Listing(
     resource=VERSIONS,
@@ -90,13 +92,13 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 async def _path(subject: Subject, before: Before) -> Refusal | None:
-    """Return why the Version cannot be reached; the check `version` reports one that does not exist."""
+    """Return why the Version cannot be reached. Raises NotNeeded without it, which the check `version` reports."""
     target = subject.spec.version
     if subject.spec.image or subject.spec.force:
         return None
     version = await find_version(subject.cluster, target)
     if version is None:
-        return None
+        raise NotNeeded(NO_VERSION)
     minimum = objects.text(version, "spec", "minUpgradableVersion")
     return await before.path(target, minimum=minimum)
 

@@ -132,7 +132,7 @@ WAIT = insert(
 )
 CLASS = insert(
     "upgrade_manager/blockers/wait.py",
-    after="    kind = WaitKind.RANCHER",
+    after='    counted: str = ""',
     new="""
 
 @dataclass(frozen=True, slots=True, kw_only=True)

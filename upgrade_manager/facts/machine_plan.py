@@ -40,7 +40,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -138,12 +138,25 @@ def is_draining(secret: Mapping[str, Any]) -> bool:
 
 
 def held_nodes(
-    cordoned: Collection[str], secrets: Iterable[Mapping[str, Any]], machines: Iterable[Mapping[str, Any]]
+    cordoned: Collection[str],
+    secrets: Iterable[Mapping[str, Any]],
+    machines: Iterable[Mapping[str, Any]],
+    *,
+    when: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> frozenset[str]:
-    """Return which of the cordoned nodes an upgrade has cordoned: their drain with hooks for the manager has begun."""
+    """Return which of the cordoned nodes an upgrade has cordoned: their drain with hooks for the manager has begun.
+
+    With `when`, only those whose Secret it accepts.
+    """
+    accepts = when or is_draining
     by_name = {str(machine["metadata"].get("name")): machine for machine in machines}
-    draining = {node_of(secret, by_name) for secret in secrets if is_draining(secret)}
+    draining = {node_of(secret, by_name) for secret in secrets if accepts(secret)}
     return frozenset(draining.intersection(cordoned))
+
+
+def awaits_drain(secret: Mapping[str, Any]) -> bool:
+    """Return True while Rancher waits for the manager's pre-drain hook, before it drains the node."""
+    return pre_drain_hook(secret).pending and not post_drain_hook(secret).requested
 
 
 def is_under_way(secret: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import NodeUpgradeRun
+from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK
 from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import LostHookWait, RefusedCordonWait
 from upgrade_manager.blockers.wait import DrainWait, Wait
@@ -100,6 +101,11 @@ async def test_refused_cordon_leaves_held_nodes_cordoned(stage: NodeUpgradeRun) 
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
     assert [str(one) for one in wait.remedies] == ["Uncordon another node: kubectl uncordon n3"]
     await stage.cordon("n3", cordoned=False)
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
+    assert [str(one) for one in wait.remedies] == ["Uncordon another node: kubectl uncordon n2"]
+    # From here on its VMs are gone, and Rancher may upgrade it.
+    await stage.rancher("n2", pre=OPTIONS, post=OPTIONS)
+    await stage.patch_secret("n2", {"metadata": {"annotations": {ANNOTATION_PRE_HOOK: OPTIONS}}})
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
     assert [(one.text, one.command) for one in wait.remedies] == [("Uncordon another node", "")]
 

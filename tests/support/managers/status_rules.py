@@ -93,7 +93,9 @@ def _readiness(plan: Object, status: Object) -> Iterator[str]:
     types = [entry["type"] for entry in status["conditions"]]
     available, stalled = objects.condition(plan, "Available"), objects.condition(plan, "Stalled")
     has_failed = status.get("currentPhase") == FAILED or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
-    is_done = status.get("currentPhase") == SUCCEEDED and not status.get("cleanupPending")
+    # A process that has died before it removed the finalizer may have its repeated removals refused.
+    is_refused = stalled.get("status") == "True"
+    is_done = status.get("currentPhase") == SUCCEEDED and not status.get("cleanupPending") and not is_refused
     expected = "False" if has_failed else "True" if is_done else "Unknown"
     if objects.condition(plan, "Ready").get("status") != expected:
         yield f"Ready should be {expected}: {status['conditions']}"

@@ -35,7 +35,7 @@ from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWai
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.facts.machine_plan import held_nodes
+from upgrade_manager.facts.machine_plan import awaits_drain, held_nodes
 from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
@@ -276,8 +276,11 @@ class NodeWaits:
         """Return the wait of a node that Rancher cannot cordon: Harvester keeps one node schedulable."""
         nodes = self.observed.nodes.list()
         cordoned = {objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable")}
-        held = held_nodes(cordoned, self.observed.secrets.list(), self.observed.machines.list())
-        found = node_obstacles.cordon_refused(error, sorted(cordoned - held))
+        secrets, machines = self.observed.secrets.list(), self.observed.machines.list()
+        held = held_nodes(cordoned, secrets, machines)
+        # A drain that only waits for its hook may begin again; the gate asks for its cordon before.
+        waits = held_nodes(held, secrets, machines, when=awaits_drain)
+        found = node_obstacles.cordon_refused(error, [*sorted(cordoned - held), *sorted(waits)])
         return known_wait(self.ctx, RefusedCordonWait, node, detail=found.why, remedies=found.ways_out)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:

@@ -39,14 +39,16 @@ NOT_RUN = {
     "kubectl -n harvester-system describe deployment harvester-upgrade-manager": "the manager here is no Deployment",
 }
 #: By beginning: commands that show an error, which is what they are for.
-FAILING = ("kubectl create job -n cattle-system trial ",)
+FAILING = (
+    "kubectl create job -n cattle-system trial ",
+    "kubectl -n harvester-system rollout status deploy/virt-controller ",
+)
 #: By incident: why the upgrade does not succeed here.
 NOT_MENDED = {
     "machine": "the simulated cluster does not replace a Machine",
     "failed-iso": "the simulated server of the ISO stays broken",
     "failed-disk": "the simulated disk stays full",
 }
-#: By incident: why its undo is not run here.
 #: In the default tier.
 FEW = {"unschedulable", "failed-os"}
 #: Their commands have quotes and substitutions, which shells may read differently.

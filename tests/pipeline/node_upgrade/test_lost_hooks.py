@@ -103,7 +103,7 @@ async def test_refused_cordon_leaves_held_nodes_cordoned(stage: NodeUpgradeRun) 
     await stage.cordon("n3", cordoned=False)
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
     assert [str(one) for one in wait.remedies] == ["Uncordon another node: kubectl uncordon n2"]
-    # From here on its VMs are gone, and Rancher may upgrade it.
+    # From here on no VM runs there, and Rancher may upgrade it.
     await stage.rancher("n2", pre=OPTIONS, post=OPTIONS)
     await stage.patch_secret("n2", {"metadata": {"annotations": {ANNOTATION_PRE_HOOK: OPTIONS}}})
     (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]

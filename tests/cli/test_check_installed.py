@@ -25,6 +25,7 @@ from tests.support.cluster.kubectl import installed
 from tests.support.cluster.served import manager, result, served
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.programs.polling import eventually
+from tests.support.server.apiserver import definition
 from tests.support.webhook.webhook_certificates import THE_SERVICE
 from upgrade_manager import __version__
 from upgrade_manager.cli.installation.catalogue import CHECKS
@@ -46,19 +47,7 @@ FREEZE = "-n kube-system create configmap registry --from-literal=frozen=Registr
 
 def monitoring_crd(kind: str) -> dict[str, Any]:
     """Return a CRD of the Prometheus operator, with any content."""
-    plural, group = f"{kind.lower()}s", "monitoring.coreos.com"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
+    return definition(f"{kind.lower()}s", kind, group="monitoring.coreos.com")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,17 @@ async def prepare(cluster: Served) -> None:
     virtctl.chmod(0o755)
 
 
+@asynccontextmanager
+async def prepared(folder: Path) -> AsyncIterator[tuple[Served, Harvester]]:
+    """Serve a cluster as the remedies found it, and provide the manager's contexts of it."""
+    async with served(folder) as cluster, asyncio.TaskGroup() as group:
+        await set_up(cluster)
+        await prepare(cluster)
+        home = Harvester(group)
+        home.client = cluster.client
+        yield cluster, home
+
+
 async def snapshot(cluster: Served) -> dict[str, Any]:
     """Return what users set in the objects, by kind and name."""
     found: dict[str, Any] = {}
@@ -150,11 +163,7 @@ def changing(name: str, lines: list[str]) -> list[str]:
 @pytest.mark.rule("blockers: what a remedy changes is given back by the command beside it")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_copied_commands_change_and_give_back(tmp_path: Path, shell: str) -> None:
-    async with served(tmp_path) as cluster, asyncio.TaskGroup() as group:
-        await set_up(cluster)
-        await prepare(cluster)
-        home = Harvester(group)
-        home.client = cluster.client
+    async with prepared(tmp_path) as (cluster, home):
         listed, before = by_blocker((await status_at_80(cluster)).out), await snapshot(cluster)
         assert await still_changed(cluster, home) == []
         for name, remedies in UNDOABLE.items():
@@ -171,11 +180,7 @@ async def test_copied_commands_change_and_give_back(tmp_path: Path, shell: str) 
 @pytest.mark.rule("blockers: what a remedy changes is given back by the command beside it")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_end_of_a_plan_lists_what_gives_everything_back(tmp_path: Path, shell: str) -> None:
-    async with served(tmp_path) as cluster, asyncio.TaskGroup() as group:
-        await set_up(cluster)
-        await prepare(cluster)
-        home = Harvester(group)
-        home.client = cluster.client
+    async with prepared(tmp_path) as (cluster, home):
         listed, before = by_blocker((await status_at_80(cluster)).out), await snapshot(cluster)
         for name in UNDOABLE:
             await run(cluster, shell, changing(name, listed[name]))

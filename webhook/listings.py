@@ -12,7 +12,7 @@ from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
     LONGHORN_SYSTEM,
-    MACHINE_PLAN_SECRET_TYPE,
+    MACHINE_PLAN_SELECTOR,
     PROVISIONING_CLUSTER,
     SETTING_SERVER_VERSION,
 )
@@ -158,7 +158,7 @@ MACHINES = Listing(
 MACHINE_PLANS = Listing(
     resource=resources.SECRETS,
     namespace=FLEET_LOCAL,
-    field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}",
+    field_selector=MACHINE_PLAN_SELECTOR,
     metadata_only=True,
     slim=_machine_plan,
 )

@@ -89,8 +89,7 @@ def test_undrained_nodes(nodes: int, text: str) -> None:
 def test_node_that_fell_back_has_rebooted(
     os_image: str, why: str, ways_out: tuple[str, ...], *, has_rebooted: bool
 ) -> None:
-    found = node_obstacles.not_back(
-        "n1", os_image=os_image, release_os=NEW, is_ready=True, since=SINCE, has_rebooted=has_rebooted
-    )
+    reboot = node_obstacles.Reboot.of(is_awaited=True, is_done=has_rebooted)
+    found = node_obstacles.not_back("n1", os_image=os_image, release_os=NEW, is_ready=True, since=SINCE, reboot=reboot)
     assert found is not None
     assert (found.why, tuple(map(str, found.ways_out))) == (why, ways_out)

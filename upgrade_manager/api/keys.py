@@ -123,6 +123,8 @@ RKE_CONTROL_PLANE_ROLE = "rke.cattle.io/control-plane-role"
 RKE_WORKER_ROLE = "rke.cattle.io/worker-role"
 RKE_INIT_NODE = "rke.cattle.io/init-node"
 MACHINE_PLAN_SECRET_TYPE = "rke.cattle.io/machine-plan"  # noqa: S105  # the Secret's type
+#: The field selector of such Secrets.
+MACHINE_PLAN_SELECTOR = f"type={MACHINE_PLAN_SECRET_TYPE}"
 PROVISIONING_CLUSTER = "local"
 
 # Cluster API, on Nodes: name of the Machine.

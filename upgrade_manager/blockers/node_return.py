@@ -11,7 +11,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import lost_node, reboot
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
-from upgrade_manager.facts.node_obstacles import not_back
+from upgrade_manager.facts.node_obstacles import Reboot, not_back
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
@@ -37,7 +37,7 @@ def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
         release_kubernetes=wait.release_kubernetes,
         is_ready=is_ready,
         since=objects.text(ready, "lastTransitionTime"),
-        has_rebooted=wait.has_rebooted if isinstance(wait, RebootWait) else wait.has_rebooted or None,
+        reboot=Reboot.of(is_awaited=isinstance(wait, RebootWait), is_done=wait.has_rebooted),
     )
     if obstacle is None:
         # The node has come back, which the phase has not seen yet.

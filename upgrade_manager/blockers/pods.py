@@ -12,7 +12,14 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.taints import taint_words, untaint_steps
 from upgrade_manager.facts.node_obstacles import RESTART_RKE2, RKE2_AGENT, check_kubelet
-from upgrade_manager.facts.pod_reason import UNASSIGNED, crashes, lacks_config, pod_reason, show_events, unpulled_image
+from upgrade_manager.facts.pod_reason import (
+    crashes,
+    is_unassigned,
+    lacks_config,
+    pod_reason,
+    show_events,
+    unpulled_image,
+)
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -33,7 +40,7 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
         return None
     reason, text = found
     place, name = objects.text(pod, "spec", "nodeName"), f"Pod {objects.qualified_name(pod)}"
-    clause = _clause(view, reason, pod, text)
+    clause = _clause(view, reason, pod)
     return Blocker(
         reason=reason,
         kind="Pod",
@@ -43,21 +50,23 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
         message=f"{name} {clause}" if clause else f"{name}: {text}",
         remedies=tuple(_remedies(view, reason, pod, node=place)),
         since=since,
-        cause=clause if UNASSIGNED in text else _cause(reason, pod, text),
+        cause=_cause(reason, pod, text=clause if reason is BlockerReason.POD_PENDING else text),
     )
 
 
-def _clause(view: View, reason: BlockerReason, pod: Object, text: str) -> str:
-    """Return the clause that several Pods may have in common, in place of the text; empty if the text says more."""
-    if UNASSIGNED in text:
+def _clause(view: View, reason: BlockerReason, pod: Object) -> str:
+    """Return the clause that several Pods may have in common; empty if the words of the Pod say more."""
+    if reason is BlockerReason.POD_PENDING and is_unassigned(pod):
         return "cannot start: the scheduler has not assigned a node"
     # The scheduler has the number of tainted nodes, not the taint.
     taints = taint_words(view, pod) if reason is BlockerReason.POD_UNSCHEDULABLE else ""
     return f"cannot be scheduled: {taints}" if taints else ""
 
 
-def _cause(reason: BlockerReason, pod: Object, text: str) -> str:
-    """Return what several Pods may have in common, as a predicate: the scheduler's words, or the image."""
+def _cause(reason: BlockerReason, pod: Object, *, text: str) -> str:
+    """Return what several Pods may have in common, as a predicate: the scheduler's words, its silence, or the image."""
+    if reason is BlockerReason.POD_PENDING:
+        return text
     if reason is BlockerReason.POD_UNSCHEDULABLE:
         return text.removeprefix("it ")
     image = unpulled_image(pod) if reason is BlockerReason.IMAGE_PULL_FAILED else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_HOSTNAME, MACHINE_PLAN_SECRET_TYPE, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_HOSTNAME, MACHINE_PLAN_SELECTOR, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.remedy import Change, Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.object_view import Unreadable
@@ -32,7 +32,7 @@ _CORDON = f"{_KUBERNETES}unschedulable"
 #: The taints of a node that is drained.
 _OF_DRAINS = frozenset({_CORDON, TAINT_KUBEVIRT_DRAIN})
 _MACHINE_PLANS = Selection(
-    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
+    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=MACHINE_PLAN_SELECTOR, metadata_only=True
 )
 #: The most nodes that a command lists before `--all` replaces them, and the most taints in a remedy.
 _MAX_NODES = 5

@@ -63,10 +63,10 @@ def _add_command(strategy: Any, annotations: Collection[str]) -> str:
 
     It writes whole lists without the manager's hooks, because the upgrade may have removed a list with its last hook.
     """
-    lists: dict[str, dict[str, Any]] = {}
-    for role, member, _ in _hooks_of(strategy, annotations):
-        hooks = options_of(strategy)[DRAIN_OPTIONS.index(role)][member]
-        lists.setdefault(role, {})[member] = [one for one in hooks if one.get("annotation") != HOOKS[member]]
+    lists = {
+        role: {member: _without(strategy[role][member], {HOOKS[member]}) for member in changed}
+        for role, changed in without_hooks_of(strategy, annotations).items()
+    }
     return _patch(lists) if lists else ""
 
 
@@ -151,5 +151,9 @@ def leftover_hook(secret: str, *keys: str) -> str:
 
 def _shorter_lists(options: Mapping[str, Any], annotations: Collection[str]) -> dict[str, Any]:
     lists = {member: options.get(member) or [] for member in HOOKS}
-    kept = {name: [one for one in hooks if one.get("annotation") not in annotations] for name, hooks in lists.items()}
+    kept = {member: _without(hooks, annotations) for member, hooks in lists.items()}
     return {member: hooks for member, hooks in kept.items() if hooks != lists[member]}
+
+
+def _without(hooks: Sequence[dict[str, Any]], annotations: Collection[str]) -> list[dict[str, Any]]:
+    return [one for one in hooks if one.get("annotation") not in annotations]

@@ -142,15 +142,14 @@ def held_nodes(
     secrets: Iterable[Mapping[str, Any]],
     machines: Iterable[Mapping[str, Any]],
     *,
-    when: Callable[[Mapping[str, Any]], bool] | None = None,
+    when: Callable[[Mapping[str, Any]], bool] = is_draining,
 ) -> frozenset[str]:
     """Return which of the cordoned nodes an upgrade has cordoned: their drain with hooks for the manager has begun.
 
-    With `when`, only those whose Secret it accepts.
+    Another `when` selects by their Secrets.
     """
-    accepts = when or is_draining
     by_name = {str(machine["metadata"].get("name")): machine for machine in machines}
-    draining = {node_of(secret, by_name) for secret in secrets if accepts(secret)}
+    draining = {node_of(secret, by_name) for secret in secrets if when(secret)}
     return frozenset(draining.intersection(cordoned))
 
 

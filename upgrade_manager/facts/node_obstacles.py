@@ -7,6 +7,7 @@ vm_obstacles.py has the obstacles of VMs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_DRAIN_OPTIONS
@@ -36,6 +37,24 @@ class NodeObstacle:
     ways_out: tuple[Remedy, ...]
 
 
+class Reboot(Enum):
+    """The reboot of a node into the release."""
+
+    #: None is awaited, and none is known.
+    NONE = "none"
+    #: The node reports the boot before it, or none that could be compared.
+    AWAITED = "awaited"
+    #: The node reports another boot.
+    DONE = "done"
+
+    @classmethod
+    def of(cls, *, is_awaited: bool, is_done: bool) -> Reboot:
+        """Return the state; a reboot that is done is no longer awaited."""
+        if is_done:
+            return cls.DONE
+        return cls.AWAITED if is_awaited else cls.NONE
+
+
 def not_back(
     node: str,
     *,
@@ -45,13 +64,12 @@ def not_back(
     kubelet: str = "",
     release_kubernetes: str = "",
     since: str = "",
-    has_rebooted: bool | None = None,
+    reboot: Reboot = Reboot.NONE,
 ) -> NodeObstacle | None:
     """Return why a node is not Ready, or does not run the release; None if neither holds.
 
     `release_os` is empty for a node that need not run the release yet, and `release_kubernetes` unless the kubelet is
-    older. `since` is the time at which the node became Ready or NotReady; empty if unknown. `has_rebooted`
-    is True for a node that reports another boot than before its reboot, and False until then; None without a reboot.
+    older. `since` is the time at which the node became Ready or NotReady; empty if unknown.
     """
     runs_os = not release_os or os_image == release_os
     if not is_ready:
@@ -60,9 +78,9 @@ def not_back(
         return NodeObstacle(why=f"{not_ready(since)}{reported}", ways_out=ways_out)
     if not runs_os:
         wanted = f"it runs {os_image or 'an unknown OS'} instead of {release_os}"
-        if os_image and has_rebooted:
+        if os_image and reboot is Reboot.DONE:
             wanted = f"it rebooted at {clock_of(since)} into the old system, {os_image} (boot fallback)"
-        return NodeObstacle(why=wanted, ways_out=_find_boot(node) if has_rebooted is False else _boot_release(node))
+        return NodeObstacle(why=wanted, ways_out=_find_boot(node) if reboot is Reboot.AWAITED else _boot_release(node))
     if release_kubernetes:
         return NodeObstacle(why=outdated(kubelet, release_kubernetes), ways_out=(agent_log(node),))
     return None

@@ -38,8 +38,6 @@ _IMAGE = frozenset(
 )
 #: A ConfigMap, Secret or another object of the specification is missing.
 _CONFIG_ERROR = "CreateContainerConfigError"
-#: The stage of a Pod before the scheduler has seen it.
-UNASSIGNED = "the scheduler has not assigned it to a node"
 #: Conditions of a starting Pod; each condition becomes True once.
 _STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
 
@@ -59,6 +57,11 @@ def pod_reason(pod: Object) -> tuple[BlockerReason, str] | None:
         return None
     words = _words(objects.mapping(pod, "status")) or _stage(pod)
     return BlockerReason.POD_PENDING, f"it does not start ({words})"
+
+
+def is_unassigned(pod: Object) -> bool:
+    """Return True for a pending Pod that the scheduler has not seen, and whose status says nothing else."""
+    return not objects.text(pod, "spec", "nodeName") and not _words(objects.mapping(pod, "status"))
 
 
 def crashes(pod: Object) -> bool:
@@ -112,7 +115,7 @@ def _stage(pod: Object) -> str:
     """Return the stage that the start of the Pod has reached."""
     node = objects.text(pod, "spec", "nodeName")
     if not node:
-        return UNASSIGNED
+        return "the scheduler has not assigned it to a node"
     if objects.text(pod, "status", "startTime"):
         return "its containers are being created"
     return f"the kubelet of node {node} has not accepted it"

@@ -205,7 +205,7 @@ def not_back(view: NodeView, release_os: str, *, reboots: bool = False) -> NodeO
         release_kubernetes=view.kubernetes_wanted,
         is_ready=view.ready,
         since=view.ready_since,
-        has_rebooted=view.has_rebooted if reboots else view.has_rebooted or None,
+        reboot=node_obstacles.Reboot.of(is_awaited=reboots, is_done=view.has_rebooted),
     )
     if found is None:
         raise ValueError(f"node {view.name} runs the release")

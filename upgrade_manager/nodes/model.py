@@ -168,8 +168,9 @@ class NodeView:
         A kubelet that restarts becomes Ready in the same boot. A Job of an earlier version has not recorded the boot.
         """
         job = self.os_upgrade
-        is_ready = self.ready and job is not None and "" < job.completed < self.ready_since
-        return is_ready and job is not None and bool(job.boot_id and self.boot_id) and job.boot_id != self.boot_id
+        if job is None or not self.ready or not "" < job.completed < self.ready_since:
+            return False
+        return "" not in {job.boot_id, self.boot_id} and job.boot_id != self.boot_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import (
     HARVESTER_SYSTEM,
     LABEL_COMPONENT,
     LABEL_SERVICE_NAME,
-    MACHINE_PLAN_SECRET_TYPE,
+    MACHINE_PLAN_SELECTOR,
     MANAGED_SELECTOR,
     PROVISIONING_CLUSTER,
     Component,
@@ -44,7 +44,7 @@ _PLANS = 8
 MANAGED_NODES = InformerSpec(resource=NODES, label_selector=MANAGED_SELECTOR, permanent=True)
 #: Machine-plan Secrets, which carry Rancher's drain hooks in annotations; their data is secret and not read.
 MACHINE_PLANS = InformerSpec(
-    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
+    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=MACHINE_PLAN_SELECTOR, metadata_only=True
 )
 #: Machines, which map machine-plan Secrets to nodes.
 LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL, permanent=True)

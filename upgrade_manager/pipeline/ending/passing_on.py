@@ -70,7 +70,7 @@ async def leave(ctx: ReconcileContext) -> None:
     """
     is_deleted = objects.is_deleting(ctx.raw)
     left = await _left(ctx) if is_deleted else []
-    steps = [*(Remedy(text) for text in filter(None, [await _may_stop(ctx)])), *left]
+    steps = [*await _may_stop(ctx), *left]
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not (entries or steps):
         return
@@ -94,16 +94,16 @@ async def _left(ctx: ReconcileContext) -> list[Remedy]:
     return [*await owed(ctx), *await host_changes.left(ctx), *changed]
 
 
-async def _may_stop(ctx: ReconcileContext) -> str:
+async def _may_stop(ctx: ReconcileContext) -> list[Remedy]:
     """Record and name the VMs that running Jobs may still stop: no plan copies what these Jobs record from now on."""
     if PhaseName.NODE_UPGRADE.active not in ctx.status.recorded_phases():
-        return ""
+        return []
     jobs = (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
     draining = {objects.labels(job).get(LABEL_NODE, "") for job in jobs if _stops_vms(job)}
     names = await drain_entries.expect(ctx, draining - {""})
     if not names:
-        return ""
-    return f"Jobs that still run may stop VMs of nodes {name_list(sorted(draining))}: {', '.join(names)}"
+        return []
+    return [Remedy(f"Jobs that still run may stop VMs of nodes {name_list(sorted(draining))}: {', '.join(names)}")]
 
 
 def _stops_vms(job: Object) -> bool:

@@ -183,6 +183,7 @@ class JobCommands:
         release = ReleaseFiles(files, checksums=checksums)
         return ToolkitContext(
             plan=options.plan,
+            attempt=options.attempt,
             node=options.node,
             pod=options.pod,
             shutdown=options.shutdown,

@@ -3,6 +3,7 @@
 __all__ = [
     "advised",
     "annotations",
+    "attempts",
     "attribution",
     "blockers",
     "checksums",

@@ -25,6 +25,7 @@ from pydantic import Field
 from upgrade_manager.api import keys
 from upgrade_manager.api.display import UNSEEN_STATUS
 from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.status import UpgradePlanStatus
 
@@ -131,6 +132,23 @@ def _rules() -> list[dict[str, Any]]:
     return [needed, *(_immutable(name) for name in _IMMUTABLE)]
 
 
+def _plan_rules() -> list[dict[str, Any]]:
+    """Return the CEL rules about the spec with the status, which the API server takes from the stored plan."""
+    known = "(has(self.status) && has(self.status.attempt) ? self.status.attempt : 1)"
+    new, old = (f"(has({one}.spec.attempt) ? {one}.spec.attempt : 1)" for one in ("self", "oldSelf"))
+    phase = "has(self.status) && has(self.status.currentPhase)"
+    created = {
+        "rule": f"{new} == 1 || ({phase})",
+        "message": "spec.attempt is 1 or absent in a new UpgradePlan; it is raised by one after a failure",
+    }
+    raised = {
+        "rule": f"{new} == {old} || ({phase} && self.status.currentPhase == '{FAILED}' && {new} > {old} && "
+        f"{new} == {known} + 1)",
+        "message": "spec.attempt can only be raised, by one, while status.currentPhase is Failed",
+    }
+    return [{**rule, "reason": "FieldValueForbidden", "fieldPath": ".spec.attempt"} for rule in (created, raised)]
+
+
 def _immutable(name: str) -> dict[str, Any]:
     # On the spec, because a rule on the field is not evaluated when the field is added or removed.
     return {
@@ -151,6 +169,7 @@ def _schema() -> dict[str, Any]:
         "type": "object",
         "description": generated["description"],
         "required": ["spec"],
+        "x-kubernetes-validations": _plan_rules(),
         "properties": {
             "apiVersion": {"type": "string", "description": f"Group and version: {keys.API_VERSION}."},
             "kind": {"type": "string", "description": f"Kind: {keys.KIND}."},

@@ -32,6 +32,8 @@ LABEL_ACTIVE = f"{PREFIX}/active"
 LABEL_PLAN = f"{PREFIX}/upgrade-plan"
 #: The plan that an object belongs to; names are used again after a deletion. Never changed, also after the plan's end.
 LABEL_PLAN_UID = f"{PREFIX}/upgrade-plan-uid"
+#: The number of the plan's attempt, on what later attempts than the first create.
+LABEL_ATTEMPT = f"{PREFIX}/attempt"
 LABEL_COMPONENT = f"{PREFIX}/upgrade-component"
 LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"

@@ -23,6 +23,8 @@ MAX_NAME = 253
 #: Length of the digest at the end of the name of a plan's event.
 EVENT_DIGEST = 16
 
+#: The number of an attempt of a plan without a recorded number.
+FIRST_ATTEMPT = 1
 #: Names that are remembered: each reconcile needs those of the plan's objects and nodes again.
 _REMEMBERED = 4096
 _KEPT = 57
@@ -89,11 +91,18 @@ def dns_label(name: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def component_name(plan: str, component: Component, *, job_type: JobType | None = None, node: str = "") -> str:
-    """Return `PLAN-COMPONENT`, or `PLAN-COMPONENT-JOBTYPE-NODE` for a node's Job, shortened to 63 bytes."""
+def component_name(
+    plan: str, component: Component, *, job_type: JobType | None = None, node: str = "", attempt: int = FIRST_ATTEMPT
+) -> str:
+    """Return `PLAN-COMPONENT`, or `PLAN-COMPONENT-JOBTYPE-NODE` for a node's Job, shortened to 63 bytes.
+
+    Names of later attempts of the plan end in `-aN`, so that the Jobs of earlier ones may stay.
+    """
     parts = [plan, str(component)]
     if job_type is not None:
         parts += [str(job_type), node]
+    if attempt > FIRST_ATTEMPT:
+        parts.append(f"a{attempt}")
     return safe_concat_name(*parts)
 
 

@@ -67,6 +67,23 @@ _STATES = {state.value: state for state in NodeState}
 _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, NodeState.SINGLE_NODE_UPGRADE_FAILED})
 
 
+#: The only way back: by the state in which a node failed, that in which its Job runs again.
+_AGAIN = {
+    NodeState.PRE_DRAIN_FAILED: NodeState.PRE_DRAINING,
+    NodeState.POST_DRAIN_FAILED: NodeState.POST_DRAINING,
+    NodeState.SINGLE_NODE_UPGRADE_FAILED: NodeState.SINGLE_NODE_UPGRADING,
+}
+
+
+def resumed_entry(entry: object, *, now: datetime) -> object:
+    """Return the raw entry of a node in a new attempt of its plan: a node that has failed goes back to its Job."""
+    state = state_of(entry.get("state")) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or state not in _AGAIN:
+        return entry
+    kept = {key: value for key, value in entry.items() if key not in {"reason", "message"}}
+    return {**kept, "state": str(_AGAIN[state]), "since": format_time(now)}
+
+
 def state_of(value: object) -> NodeState | None:
     """Return the state of that name; None if it is empty, unknown or not a string."""
     return _STATES.get(value) if isinstance(value, str) else None

@@ -83,6 +83,12 @@ class UpgradePlanSpec(ApiModel):
         description="Skip the check that the release supports an upgrade from the running version, and go on in spite "
         "of what the survey of the nodes finds, which status.survey records.",
     )
+    attempt: int | None = Field(
+        default=None,
+        description="Number of the attempt; absent means 1. After a failure it may be raised by one: the plan goes on "
+        "with the phase and the node that failed, and repeats nothing that is done.",
+        json_schema_extra={"format": "int32", "minimum": 1},
+    )
     image_preload_option: ImagePreloadOption = Field(
         default_factory=ImagePreloadOption,
         description="Options of the image preload, which loads the release's images onto the nodes before the upgrade.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from upgrade_manager.api.advised import MAX_ADVISED, AdvisedStatus
+from upgrade_manager.api.attempts import MAX_ATTEMPTS
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus, RemedyStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.display import DisplayStatus
@@ -78,6 +79,23 @@ class NodeUpgradeStatus(ApiModel):
         description="Human-readable details: progress, or the cause of a failure or retry.",
     )
     drain: DrainStatus = Field(default_factory=DrainStatus, description="Rancher's requests to drain the node.")
+
+
+class AttemptStatus(ApiModel, json_schema_extra={"required": ["attempt", "begin"]}):
+    """An attempt: one that has failed, or the present one after a failure."""
+
+    attempt: int = Field(default=0, description="Number of the attempt.", json_schema_extra={"format": "int32"})
+    begin: str = Field(
+        default="", description="Time at which it began, in UTC.", json_schema_extra={"format": "date-time"}
+    )
+    end: str = Field(
+        default="",
+        description="Time at which it failed, in UTC; absent for the present attempt, and for one that succeeded.",
+        json_schema_extra={"format": "date-time"},
+    )
+    phase: str = Field(default="", description="Phase in which it failed, such as NodeUpgrade.")
+    node: str = Field(default="", description="Node on which it failed; absent if that was not one node.")
+    cause: str = Field(default="", description="Cause of the failure, in one sentence.")
 
 
 class ReleaseMetadata(ApiModel):
@@ -216,6 +234,17 @@ class UpgradePlanStatus(ApiModel):
         f"{MAX_ADVISED}. Absent while there is nothing.",
         json_schema_extra={"maxItems": MAX_ADVISED, "x-kubernetes-list-type": "atomic"},
     )
+    attempt: int | None = Field(
+        default=None,
+        description="Number of the attempt that the manager runs, or has run; absent for the first one.",
+        json_schema_extra={"format": "int32"},
+    )
+    attempts: list[AttemptStatus] = Field(
+        default_factory=list,
+        description=f"The attempts of a plan that has failed, with their causes; at most {MAX_ATTEMPTS}. Absent before "
+        "a failure.",
+        json_schema_extra={"maxItems": MAX_ATTEMPTS, "x-kubernetes-list-type": "atomic"},
+    )
     blockers: list[BlockerStatus] = Field(
         default_factory=list,
         description=f"What the upgrade waits for longer than it should; at most {MAX_BLOCKERS}. Absent while there is "
@@ -264,7 +293,8 @@ class UpgradePlanStatus(ApiModel):
     )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,
-        description="Time at which each phase was reached, in order. Append-only.",
+        description="Time at which each phase was reached, in order. Append-only within an attempt; a new attempt "
+        "removes Failed.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["phase"]},
     )
     iso_image_id: str = Field(

@@ -109,6 +109,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
             root, release = Path(options.host_dir), ReleaseFiles(files, checksums=checksums)
             yield ToolkitContext(
                 plan=options.plan,
+                attempt=options.attempt,
                 node=options.node,
                 pod=options.pod,
                 shutdown=options.shutdown,
@@ -140,13 +141,19 @@ def _helm_environment(options: ToolkitOptions, folder: str) -> dict[str, str]:
 def job_name(options: ToolkitOptions) -> str:
     """Return the name of the Job that runs the command; empty for one of a SUC Plan, or without a Job."""
     if options.command == "cluster-upgrade":
-        return component_name(options.plan, Component.CLUSTER_UPGRADE)
+        return component_name(options.plan, Component.CLUSTER_UPGRADE, attempt=options.attempt)
     if options.command == "node checksums":
-        return component_name(options.plan, Component.CHECKSUMS)
+        return component_name(options.plan, Component.CHECKSUMS, attempt=options.attempt)
     job_type = options.command.removeprefix("node ")
     if not options.plan or not options.node or job_type not in set(JobType):
         return ""
-    return component_name(options.plan, Component.NODE_UPGRADE, job_type=JobType(job_type), node=options.node)
+    return component_name(
+        options.plan,
+        Component.NODE_UPGRADE,
+        job_type=JobType(job_type),
+        node=options.node,
+        attempt=options.attempt,
+    )
 
 
 def _report(options: ToolkitOptions, text: str) -> None:

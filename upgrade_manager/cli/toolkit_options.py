@@ -5,12 +5,13 @@ options.py adds their parsers; toolkit.py runs the commands.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.names import is_object_name
+from upgrade_manager.api.names import FIRST_ATTEMPT, is_object_name
 from upgrade_manager.resources.repository import ROOT
-from upgrade_manager.resources.toolkit import ISO_CHECKSUMS, NODE_NAME, PLAN_NAME, POD_NAME
+from upgrade_manager.resources.toolkit import ISO_CHECKSUMS, NODE_NAME, PLAN_ATTEMPT, PLAN_NAME, POD_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +25,8 @@ REPO_URL = "UPGRADE_REPO_URL"
 ISO_DIR = "UPGRADE_ISO_DIR"
 #: File whose content becomes the Pod's termination message.
 TERMINATION_LOG = "TERMINATION_LOG"
+#: The number of an attempt.
+_ATTEMPT = re.compile("[1-9][0-9]{0,5}")
 #: The command that always succeeds.
 SURVEY = "node survey"
 NODE_COMMANDS = {
@@ -46,6 +49,8 @@ class ToolkitOptions:
     #: The name in the catalogue of commands.
     command: str
     plan: str = ""
+    #: The attempt of the plan, after which its Jobs are named.
+    attempt: int = FIRST_ATTEMPT
     node: str = ""
     pod: str = ""
     #: vm-live-migrate-detector: stop the VMs that it finds.
@@ -104,6 +109,7 @@ def toolkit_options(
         command=command,
         plan=getattr(flags, "upgrade", "")
         or variable(PLAN_NAME, required=runs_on_node or command == "cluster-upgrade"),
+        attempt=parse_attempt(environ.get(PLAN_ATTEMPT, "")),
         node=getattr(flags, "node", "") or variable(NODE_NAME, required=drains),
         pod=variable(POD_NAME, required=command in {"node post-drain", "node single-node-upgrade"}),
         shutdown=getattr(flags, "shutdown", False),
@@ -114,6 +120,11 @@ def toolkit_options(
         iso_dir=environ.get(ISO_DIR) or ROOT,
         checksums=environ.get(ISO_CHECKSUMS, ""),
     )
+
+
+def parse_attempt(text: str) -> int:
+    """Return the number of the attempt; the first one without a valid number."""
+    return int(text) if _ATTEMPT.fullmatch(text) else FIRST_ATTEMPT
 
 
 def object_name(text: str) -> str:

@@ -24,7 +24,7 @@ from upgrade_manager.api.keys import (
     WITNESS_LABEL,
     JobType,
 )
-from upgrade_manager.api.names import label_value
+from upgrade_manager.api.names import FIRST_ATTEMPT, label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -73,6 +73,8 @@ class Target(NamedTuple):
     began: str = ""
     #: The Cluster's provisionGeneration.
     generation: int = 0
+    #: The present attempt of the plan.
+    attempt: int = FIRST_ATTEMPT
 
 
 class Recorded(Protocol):
@@ -101,7 +103,7 @@ def decide_all(
     paused = frozenset(spec.node_upgrade_option.pause_nodes)
     known = {machine.name: machine for machine in observed.machines.derive(Machine.of)}
     plans = machine_plans(observed.secrets, known)
-    jobs = _jobs(observed.jobs, plan_uid)
+    jobs = _jobs(observed.jobs, plan_uid, target.attempt)
     result = []
     for cached in observed.nodes.derive(_CachedNode):
         plan = counting(plans.get(cached.name, []), known.get(cached.machine), node=cached.name)
@@ -141,7 +143,12 @@ class _NodeJob:
     #: The value of the Job's node label.
     node: str
     job_type: JobType
+    attempt: int
     state: JobState
+
+    def is_over(self, attempt: int) -> bool:
+        """Return True for a Job that has failed in an earlier attempt."""
+        return self.attempt < attempt and self.state.progress is Progress.FAILED
 
 
 _NO_JOBS: list[_NodeJob] = []
@@ -322,10 +329,11 @@ def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobTyp
     return jobs, old
 
 
-def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
+def _jobs(jobs: Store, plan_uid: str, attempt: int) -> Mapping[str, list[_NodeJob]]:
+    """Return the Jobs by node, without the failed ones of earlier attempts, which are kept for their logs."""
     result: dict[str, list[_NodeJob]] = {}
     for job in jobs.derive(_read_job):
-        if job is not None and job.plan_uid == plan_uid:
+        if job is not None and job.plan_uid == plan_uid and not job.is_over(attempt):
             result.setdefault(job.node, []).append(job)
     return result
 
@@ -363,5 +371,6 @@ def _read_job(job: Object) -> _NodeJob | None:
         plan_uid=owner.plan_uid(job),
         node=labels[LABEL_NODE],
         job_type=JobType(labels[LABEL_JOB_TYPE]),
+        attempt=owner.created_in(job),
         state=JobState.of(job),
     )

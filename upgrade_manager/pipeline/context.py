@@ -150,8 +150,7 @@ class ReconcileContext:
     @property
     def owner(self) -> Owner:
         """The plan as the owner of the objects created for it."""
-        has_unlabeled = self.informers.has_unlabeled
-        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw), has_unlabeled=has_unlabeled)
+        return Owner.of(self.raw, has_unlabeled=self.informers.has_unlabeled)
 
     @property
     def target(self) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.outcome import Phase, PhaseResult
+    from upgrade_manager.pipeline.outcome import Failed, Phase, PhaseResult
 
 
 #: In order; each process has its own phases, because NodeUpgrade remembers what it has handled.
@@ -84,6 +84,11 @@ class Engine:
     async def begin(self, ctx: ReconcileContext) -> None:
         """Enter the first phase, which the caller records; the run of the phase repeats a check that failed."""
         await self._table[0].enter(ctx)
+
+    async def resume(self, ctx: ReconcileContext) -> Failed | None:
+        """Enter the phase again in which the plan has failed; a phase that is complete is not repeated."""
+        phase, _ = self._current(ctx)
+        return await phase.resume(ctx) if ctx.status.phase == phase.name.active else None
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Return the Progressing message of the current phase before its first run."""

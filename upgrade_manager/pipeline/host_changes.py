@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.suc_nodes import labelled_nodes
@@ -120,7 +119,7 @@ async def left(ctx: ReconcileContext) -> list[Remedy]:
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     steps = []
     for change in changes:
-        undone = labelled_nodes(component_name(ctx.owner.name, change.undo), nodes)
+        undone = labelled_nodes(ctx.owner.name_of(change.undo), nodes)
         names = [name for name in map(objects.name, nodes) if name not in undone]
         where = f"Node{'s' if len(names) > 1 else ''} {name_list(names)}" if names else "Nodes"
         steps.append(Remedy(f"{where} {change.left}", command=change.command))

@@ -41,6 +41,8 @@ class Failed:
     advice: str = ""
     #: The command that shows the log of the failed Job; empty without one.
     log: str = ""
+    #: The node on which it failed; empty if that is not one node.
+    node: str = ""
 
     @property
     def message(self) -> str:
@@ -72,6 +74,10 @@ class Phase:
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Check preconditions and record state, before the phase becomes the current one."""
+
+    async def resume(self, ctx: ReconcileContext) -> Failed | None:
+        """Enter the phase again at the begin of a new attempt of the plan, which has failed in it."""
+        return await self.enter(ctx)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Advance the phase; called on every reconcile until it returns Completed or Failed."""

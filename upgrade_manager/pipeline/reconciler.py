@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
+from upgrade_manager.api.attempts import is_requested
 from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, PhaseName
@@ -15,7 +16,7 @@ from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blocker_report, conclusion, write_log
+from upgrade_manager.pipeline import attempt, blocker_report, conclusion, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failure, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import is_finalizing
@@ -180,7 +181,7 @@ class PlanReconciler:
         if objects.is_deleting(ctx.raw):
             return await self._finalize(ctx)
         if ctx.status.ended:
-            return await self._end(ctx)
+            return await self._resume(ctx) if is_requested(ctx.raw) else await self._end(ctx)
         if not ctx.status.phase:
             refused = await self._accept(ctx)
             if refused is not None:
@@ -269,6 +270,25 @@ class PlanReconciler:
         # An earlier version has not created objects for this plan, so that only the release may be left.
         ctx.informers.is_taken_over = await passing_on.release(ctx, map(self._other, others))
         return None
+
+    async def _resume(self, ctx: ReconcileContext) -> Result:
+        """Begin the next attempt of a plan that has failed, once its end is complete and no other plan runs."""
+        if ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
+            result = await self._end(ctx)
+            return Requeue() if isinstance(result, Done) else result
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
+        if any(is_in_progress(objects.status(plan)) or blocks_next_plan(objects.status(plan)) for plan in others):
+            return RequeueAfter(RESTORE_RETRY)
+        await self._hold_others(ctx, others)
+        await ctx.hold(active=True)
+        attempt.begin(ctx)
+        failed = await self._engine.resume(ctx)
+        if failed is not None:
+            return await self._finish_step(ctx, failed)
+        await self._persist(ctx)
+        log.info("attempt begins", attempt=ctx.owner.attempt)
+        return Requeue()
 
     async def _block(self, ctx: ReconcileContext) -> Result:
         await ctx.deactivate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.attempts import attempt_began
 from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
@@ -342,11 +343,17 @@ class StatusPatch:
 
     def seconds_in_phase(self) -> float:
         """Return the seconds since the current phase began."""
-        return self.seconds_since(self._entry_time(-1))
+        return seconds_between(self.phase_began, self._now()) if self.phase_began else 0.0
 
     @property
     def phase_began(self) -> datetime | None:
-        """The begin of the current phase; None before the plan is accepted."""
+        """The begin of the current phase, or of the attempt in it; None before the plan is accepted."""
+        times = (self.phase_reached, parse_time(attempt_began(self._status)))
+        return max((time for time in times if time is not None), default=None)
+
+    @property
+    def phase_reached(self) -> datetime | None:
+        """The time at which the current phase was reached, in this or an earlier attempt."""
         return parse_time(self._entry_time(-1))
 
     @property

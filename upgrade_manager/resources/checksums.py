@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.resources.jobs import container, job_spec, plan_name
+from upgrade_manager.resources.jobs import container, job_spec, plan_variables
 from upgrade_manager.resources.repository import IMAGE_FILE, ROOT
 
 if TYPE_CHECKING:
@@ -25,10 +24,8 @@ COMPUTE = f"set -e; mkdir -p {ROOT}; mount -o loop,ro {IMAGE_FILE} {ROOT}; exec 
 
 def checksums_job(owner: Owner, settings: JobSettings, *, claim: str) -> dict[str, Any]:
     """Build the Job; `claim` is the PVC that contains the ISO."""
-    job = owner.manifest(
-        JOBS, component_name(owner.name, Component.CHECKSUMS), Component.CHECKSUMS, namespace=HARVESTER_SYSTEM
-    )
-    apply = container(settings, ["/bin/sh", "-c"], [plan_name(owner)]) | {
+    job = owner.manifest(JOBS, owner.name_of(Component.CHECKSUMS), Component.CHECKSUMS, namespace=HARVESTER_SYSTEM)
+    apply = container(settings, ["/bin/sh", "-c"], plan_variables(owner)) | {
         "args": [COMPUTE],
         # Required for the loop mount.
         "securityContext": {"privileged": True},

@@ -15,9 +15,16 @@ from upgrade_manager.api.keys import (
     Component,
     JobType,
 )
-from upgrade_manager.api.names import component_name, label_value
+from upgrade_manager.api.names import FIRST_ATTEMPT, label_value
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME, checksums_variable, tolerations
+from upgrade_manager.resources.toolkit import (
+    NODE_NAME,
+    PLAN_ATTEMPT,
+    PLAN_NAME,
+    POD_NAME,
+    checksums_variable,
+    tolerations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,11 +57,13 @@ def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
     """Build the Job that upgrades Rancher, Harvester and the other components of the cluster."""
     job = owner.manifest(
         JOBS,
-        component_name(owner.name, Component.CLUSTER_UPGRADE),
+        owner.name_of(Component.CLUSTER_UPGRADE),
         Component.CLUSTER_UPGRADE,
         namespace=HARVESTER_SYSTEM,
     )
-    upgrade = container(settings, ["upgrade_manifests.sh"], [plan_name(owner), *checksums_variable(settings.checksums)])
+    upgrade = container(
+        settings, ["upgrade_manifests.sh"], [*plan_variables(owner), *checksums_variable(settings.checksums)]
+    )
     job["spec"] = job_spec(job, settings, {"containers": [upgrade]})
     return job
 
@@ -80,7 +89,7 @@ def node_job(
     job = _node_manifest(owner, node=node, job_type=job_type, is_dependent=suspended)
     marks = {LABEL_REPEATED: "true" if repeated else "", LABEL_REQUEST: request}
     job["metadata"]["labels"] |= {key: value for key, value in marks.items() if value}
-    env = [plan_name(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
+    env = [*plan_variables(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
     if job_type in REBOOTING:
         job["metadata"] |= {"annotations": {ANNOTATION_BOOT_ID: boot_id}} if boot_id else {}
         env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
@@ -108,7 +117,7 @@ def restore_job(
     """
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
     job["metadata"]["labels"] |= {LABEL_REQUEST: request} if request else {}
-    restore = container(settings, ["upgrade-toolkit"], []) | {
+    restore = container(settings, ["upgrade-toolkit"], attempt_variable(owner)) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
     }
     place = {} if has_left else {"nodeName": node}
@@ -119,7 +128,7 @@ def restore_job(
 
 def node_job_name(owner: Owner, *, node: str, job_type: JobType) -> str:
     """Return the name of a node's Job."""
-    return component_name(owner.name, Component.NODE_UPGRADE, job_type=job_type, node=node)
+    return owner.name_of(Component.NODE_UPGRADE, job_type=job_type, node=node)
 
 
 def _node_manifest(owner: Owner, *, node: str, job_type: JobType, is_dependent: bool = False) -> dict[str, Any]:
@@ -165,6 +174,11 @@ def container(settings: JobSettings, command: list[str], env: list[dict[str, Any
     }
 
 
-def plan_name(owner: Owner) -> dict[str, Any]:
-    """Return the variable that names the plan."""
-    return {"name": PLAN_NAME, "value": owner.name}
+def plan_variables(owner: Owner) -> list[dict[str, Any]]:
+    """Return the variables that name the plan and its attempt."""
+    return [{"name": PLAN_NAME, "value": owner.name}, *attempt_variable(owner)]
+
+
+def attempt_variable(owner: Owner) -> list[dict[str, Any]]:
+    """Return the variable of the attempt, after which Jobs are named; nothing for the first one."""
+    return [{"name": PLAN_ATTEMPT, "value": str(owner.attempt)}] if owner.attempt > FIRST_ATTEMPT else []

@@ -8,17 +8,18 @@ that may be deleted at any time have one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, LABEL_PLAN_UID
-from upgrade_manager.api.names import label_value
+from upgrade_manager.api.attempts import attempt_of
+from upgrade_manager.api.keys import LABEL_ATTEMPT, LABEL_COMPONENT, LABEL_PLAN, LABEL_PLAN_UID
+from upgrade_manager.api.names import FIRST_ATTEMPT, component_name, label_value
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from upgrade_manager.api.keys import Component
+    from upgrade_manager.api.keys import Component, JobType
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -41,6 +42,12 @@ def plan_uid(obj: Object) -> str:
     return objects.labels(obj).get(LABEL_PLAN_UID) or objects.owner_uid(obj)
 
 
+def created_in(obj: Object) -> int:
+    """Return the attempt of the plan in which an object was created."""
+    label = objects.labels(obj).get(LABEL_ATTEMPT, "")
+    return int(label) if label.isdecimal() else FIRST_ATTEMPT
+
+
 def described_owner(obj: Object) -> str:
     """Return kind, name and uid of the plan of an object's labels, else of its owners; empty without any."""
     labels = objects.labels(obj)
@@ -56,8 +63,20 @@ class Owner:
 
     name: str
     uid: str
+    #: The attempt for which Jobs and SUC Plans are created; their names have it.
+    attempt: int = FIRST_ATTEMPT
     #: True if SUC Plans of an earlier version are left, or Jobs of them: they never get the label with the uid.
     has_unlabeled: bool = False
+
+    @classmethod
+    def of(cls, plan: Object, *, has_unlabeled: bool) -> Self:
+        """Return the plan as the owner of what its present attempt creates."""
+        attempt = attempt_of(objects.status(plan))
+        return cls(name=objects.name(plan), uid=objects.uid(plan), attempt=attempt, has_unlabeled=has_unlabeled)
+
+    def name_of(self, component: Component, *, job_type: JobType | None = None, node: str = "") -> str:
+        """Return the name of a Job or a SUC Plan of the present attempt."""
+        return component_name(self.name, component, job_type=job_type, node=node, attempt=self.attempt)
 
     def reference(self) -> dict[str, Any]:
         """Return the controlling owner reference, for garbage collection."""
@@ -76,7 +95,8 @@ class Owner:
 
     def labels(self, component: Component) -> dict[str, str]:
         """Return the labels of a created object and of its Pods."""
-        return {**self.match_labels(component), LABEL_PLAN_UID: self.uid}
+        attempt = {LABEL_ATTEMPT: str(self.attempt)} if self.attempt > FIRST_ATTEMPT else {}
+        return {**self.match_labels(component), LABEL_PLAN_UID: self.uid, **attempt}
 
     def match_labels(self, component: Component) -> dict[str, str]:
         """Return the labels by which a Deployment or a Service selects its Pods, also those of an earlier version."""

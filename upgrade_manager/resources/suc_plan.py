@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.image_name import digest_version
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
-from upgrade_manager.api.names import component_name, label_value
+from upgrade_manager.api.names import label_value
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
 from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, checksums_variable, tolerations
@@ -102,7 +102,7 @@ def image_of_jobs(spec: Mapping[str, Any]) -> str:
 
 
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:
-    name = component_name(owner.name, component)
+    name = owner.name_of(component)
     plan = owner.manifest(SUC_PLANS, name, component, namespace=CATTLE_SYSTEM, is_dependent=True)
     image, version = _image_and_version(settings.image)
     plan["spec"] = {

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Environment variables that the toolkit reads.
 PLAN_NAME = "HARVESTER_UPGRADEPLAN_NAME"
+#: Absent in the first attempt of a plan.
+PLAN_ATTEMPT = "HARVESTER_UPGRADEPLAN_ATTEMPT"
 NODE_NAME = "HARVESTER_UPGRADE_NODE_NAME"
 POD_NAME = "HARVESTER_UPGRADE_POD_NAME"
 #: Checksums of the ISO's files (api/checksums), which only our toolkit reads.

@@ -27,7 +27,9 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
     JOBS,
     NODES,
     SECRETS,
@@ -83,6 +85,8 @@ class Ending:
 
     #: The component whose failed Jobs are kept.
     kept: Component | None
+    #: True after a failure: a new attempt reads the image, the repository and the list of stopped VMs again.
+    keeps_payload: bool
     #: The manager's own Jobs; empty after a success, because no Job runs then.
     jobs: list[Object]
 
@@ -105,7 +109,8 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     # The clean-up after a failure differs from the clean-up before a later deletion.
     done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
-        await _run(ctx, done, kept=_failed_component(ctx) if keep_failed_jobs else None)
+        kept = _failed_component(ctx) if keep_failed_jobs else None
+        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs)
     except KubeError:
         # `finally` could hide a cancellation by a failed request. The step runs once: the next plan may use the nodes.
         if _CLEARED not in done:
@@ -130,12 +135,12 @@ async def is_finalizing(ctx: ReconcileContext) -> bool:
     return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
 
-async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None) -> None:
+async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None, keeps_payload: bool) -> None:
     steps = [step for step in STEPS if step.name not in done]
     if not steps:
         return
     jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
-    ending = Ending(kept=kept, jobs=jobs)
+    ending = Ending(kept=kept, keeps_payload=keeps_payload, jobs=jobs)
 
     async def run(step: Step) -> None:
         await skip_missing(ctx.client, step.namespace, step.run(ctx, ending))
@@ -171,6 +176,12 @@ async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
 
 async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
     """Let running Jobs finish, and keep the objects that they read."""
+    if ending.keeps_payload:
+        await run_all(
+            job_ledger.release(ctx, ending.running),
+            *(orphaned_jobs.orphan(ctx.client, job) for job in ending.running),
+        )
+        return
     restoring = filter(vm_restore.restores_vms, ending.running)
     selector, readers = ctx.owner.selector(), ending.readers
     kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
@@ -239,8 +250,21 @@ def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]
     return {kind: keys for kind, keys in removed.items() if keys}
 
 
+async def _stop_repository(ctx: ReconcileContext, ending: Ending, resource: Resource) -> None:
+    """Stop the repository's Pods until the next attempt, unless running Jobs read from them."""
+    if resource != DEPLOYMENTS or ending.readers:
+        return
+    name, patch = component_name(ctx.owner.name, Component.REPO), MergePatch({"spec": {"replicas": 0}})
+    found = await ctx.client.find(DEPLOYMENTS, name, namespace=HARVESTER_SYSTEM)
+    if found is not None and ctx.owner.owns(found) and objects.spec(found).get("replicas") != 0:
+        await ctx.patch(DEPLOYMENTS, name, patch, namespace=HARVESTER_SYSTEM, event="repository stopped")
+
+
 def _removal(resource: Resource, namespace: str) -> Step:
     async def run(ctx: ReconcileContext, ending: Ending) -> None:
+        if ending.keeps_payload and resource in repository_handover.KINDS:
+            await _stop_repository(ctx, ending, resource)
+            return
         is_read = resource in repository_handover.KINDS and bool(ending.readers)
         if not is_read and not _is_users(ctx, resource):
             await _remove(ctx, resource, namespace)

@@ -10,7 +10,6 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_PLAN_UID, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -50,7 +49,7 @@ async def take_over(ctx: ReconcileContext, component: Component) -> None:
 
 
 async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
-    name = component_name(ctx.owner.name, component)
+    name = ctx.owner.name_of(component)
     return await ctx.client.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
 
 

@@ -11,6 +11,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import USER_ANNOTATIONS
+from upgrade_manager.api.attempts import with_failed
 from upgrade_manager.api.display import failed_phase
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
@@ -58,6 +59,10 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
     steps = [Remedy(todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
     if frozen is not None:
         steps.append(held_nodes.WITHOUT_MANAGER)
+    phase = str(failed_phase(ctx.status.recorded_phases()))
+    known = {"attempt": ctx.status["attempt"], "attempts": ctx.status["attempts"]}
+    known["phaseTransitionTimestamps"] = ctx.status["phaseTransitionTimestamps"]
+    ctx.status["attempts"] = with_failed(known, phase=phase, node=failed.node, cause=failed.cause, now=ctx.now())
     ctx.status.fail(failed.message, cause=failed.cause, todo=todo, cordoned=_cordoned(frozen), steps=steps)
 
 

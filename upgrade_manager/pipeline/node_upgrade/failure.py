@@ -29,5 +29,5 @@ async def node_failure(ctx: ReconcileContext, view: NodeView, decision: Decision
             failure = await job_failure(ctx.client, job)
             if decision.state is not None:
                 ctx.status.move_node(view.name, decision.state, message=f"{work} {failure.cause}")
-            return Failed(cause=f"Node {view.name}: {work} {failure.cause}", log=failure.log)
-    return Failed(cause=f"Node {view.name}: {decision.failure}")
+            return Failed(cause=f"Node {view.name}: {work} {failure.cause}", log=failure.log, node=view.name)
+    return Failed(cause=f"Node {view.name}: {decision.failure}", node=view.name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 #: The phase values with which milestones are recorded.
 _PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
+#: The phases whose settings last until the nodes are upgraded.
+_CHANGES = (PhaseName.CLUSTER_UPGRADE, PhaseName.NODE_UPGRADE)
 #: The stores that the gate reads beside the Nodes.
 _READ_BY_GATE = (LOCAL_MACHINES, LOCAL_CLUSTER, MACHINE_PLANS, UPGRADE_JOBS)
 log = structlog.get_logger(__name__)
@@ -96,6 +99,12 @@ class NodeUpgrade(Phase):
         for name in sorted(set(names)):
             if ctx.status.node_state(name) is None:
                 ctx.status.move_node(name, NodeState.IMAGE_PRELOADED)
+        return None
+
+    async def resume(self, ctx: ReconcileContext) -> Failed | None:
+        """Record the settings again that the failure has given back; nodes and their requests stay as recorded."""
+        self._handled = Handled(plan_uid=ctx.owner.uid)
+        await run_all(*(overrides.record_originals(ctx, phase) for phase in _CHANGES))
         return None
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
@@ -163,12 +172,13 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
     )
     single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
     is_paused = bool(ctx.plan.spec.node_upgrade_option.pause_nodes)
-    began = format_time(ctx.status.phase_began) if ctx.status.phase_began else ""
+    began = format_time(ctx.status.phase_reached) if ctx.status.phase_reached else ""
     requested = None if single else await rancher.observed_cluster(ctx)
     generation = max(ctx.status["provisionGeneration"] or 0, rancher.generation(requested) if requested else 0)
+    attempt = ctx.owner.attempt
     return State(
         observed=observed,
-        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale, began, generation),
+        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale, began, generation, attempt),
         single=single,
         handled=handled,
         requested=requested,
@@ -185,11 +195,13 @@ async def _begin(ctx: ReconcileContext, state: State) -> Waiting | None:
     if state.cluster is not None:
         generation = rancher.next_generation(ctx, state.cluster, has_started=has_started(ctx))
         if generation is None:
+            await _change_again(ctx, state)
             return None
         ctx.status["provisionGeneration"] = generation
         overrides.refresh_strategy(ctx, state.cluster)
         ledger.put(ctx, left_entries.read(state.cluster))
     elif has_started(ctx):
+        await _change_again(ctx, state)
         return None
     if state.cluster is not None:
         # The message equals that of `describe_progress`, which saves a write.
@@ -203,6 +215,15 @@ async def _begin(ctx: ReconcileContext, state: State) -> Waiting | None:
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
     overrides.report_changed(ctx, began=None)
     return describe_begin(ctx, state) if state.cluster is not None else None
+
+
+async def _change_again(ctx: ReconcileContext, state: State) -> None:
+    """Change the settings in a new attempt, once: the failure has given them back."""
+    if ctx.owner.attempt == FIRST_ATTEMPT or state.handled.is_resumed:
+        return
+    await ctx.persist()
+    await overrides.apply_overrides(ctx)
+    state.handled.is_resumed = True
 
 
 async def _report(ctx: ReconcileContext, state: State) -> None:

@@ -28,6 +28,10 @@ class Handled:
     decisions: list[Decided] | None = None
     #: True once the events about the changed settings are recorded; `_report` sets the field.
     settings: bool = False
+    #: True once a new attempt of the plan has changed the settings again; `_change_again` sets the field.
+    is_resumed: bool = False
+    #: True once KubeVirt's updates of VMs are suspended in a new attempt; guarded_nodes.py sets the field.
+    is_suspended: bool = False
     #: Spec and annotations of Rancher's cluster with the hooks and the original strategy; `_keep_hooks` sets the field.
     cluster: tuple[object, object] | None = None
     #: The removals of the hooks by other clients; `_keep_hooks` counts them.

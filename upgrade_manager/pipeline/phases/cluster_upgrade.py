@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.job_failures import job_failure
@@ -39,7 +38,7 @@ class ClusterUpgrade(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Suspend updates of VMs, hold the system agents, create the Job once, then wait until it finishes."""
-        name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
+        name = ctx.owner.name_of(Component.CLUSTER_UPGRADE)
         jobs = await ctx.watch(UPGRADE_JOBS)
         job = jobs.get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.pipeline.host_changes import SKIP
 from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade, finish_drains
 from upgrade_manager.pipeline.node_upgrade.report import has_started
 from upgrade_manager.pipeline.outcome import Completed, Failed
-from upgrade_manager.pipeline.phases import host_plans
+from upgrade_manager.pipeline.phases import host_plans, vm_updates
 from upgrade_manager.pipeline.selections import (
     LOCAL_CLUSTER,
     LOCAL_MACHINES,
@@ -32,12 +33,20 @@ class GuardedNodeUpgrade(NodeUpgrade):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Hold the chart back on clusters of several nodes, then upgrade the nodes."""
-        if ctx.status["singleNode"] is None and ctx.status["provisionGeneration"] is None and not has_started(ctx):
+        handled = self._handled_of(ctx)
+        is_resumed = ctx.owner.attempt > FIRST_ATTEMPT and not handled.is_suspended
+        if is_resumed:
+            suspending = await vm_updates.suspend(ctx)
+            if suspending is not None:
+                return suspending
+        is_new = ctx.status["provisionGeneration"] is None and not has_started(ctx)
+        if ctx.status["singleNode"] is None and (is_new or is_resumed):
             # The watches of the nodes' upgrade stay. So does the Plan, for nodes that join.
             await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES, LOCAL_CLUSTER, MACHINE_PLANS, UPGRADE_JOBS)
             held = await host_plans.apply(ctx, SKIP)
             if not isinstance(held, Completed):
                 return held
+        handled.is_suspended = True
         return await super().run(ctx)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.suc_nodes import labelled_nodes
@@ -131,7 +130,7 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
         return None
     if not await discard(ctx, change):
         # A Job that starts late must not make the change again.
-        name = component_name(ctx.owner.name, change.apply)
+        name = ctx.owner.name_of(change.apply)
         wait = PlanWait(namespace=CATTLE_SYSTEM, name=name, since=ctx.now())
         return Waiting(message=f"Plan {CATTLE_SYSTEM}/{name}: waiting for its removal", waits=(wait,))
     result = await _run(ctx, change, change.undo)
@@ -152,7 +151,7 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
 
 async def _run(ctx: ReconcileContext, change: HostChange, component: Component) -> PhaseResult:
     """Create the Plan once, then follow it to its end."""
-    work, name = _work(ctx, change, component), component_name(ctx.owner.name, component)
+    work, name = _work(ctx, change, component), ctx.owner.name_of(component)
     plan = await _plan(ctx, component)
     if plan is not None:
         jobs = await ctx.watch(suc_jobs(ctx.owner))
@@ -170,7 +169,7 @@ async def _run(ctx: ReconcileContext, change: HostChange, component: Component) 
 
 async def _plan(ctx: ReconcileContext, component: Component) -> Object | None:
     """Return this plan's Plan of that component."""
-    found = (await ctx.watch(suc_plans(ctx.owner))).get(component_name(ctx.owner.name, component), CATTLE_SYSTEM)
+    found = (await ctx.watch(suc_plans(ctx.owner))).get(ctx.owner.name_of(component), CATTLE_SYSTEM)
     return found if found is not None and ctx.owner.owns(found) and not objects.is_deleting(found) else None
 
 
@@ -183,7 +182,7 @@ def _work(ctx: ReconcileContext, change: HostChange, component: Component) -> Wo
 
 
 def _message(ctx: ReconcileContext, change: HostChange, component: Component) -> str:
-    return f"Plan {CATTLE_SYSTEM}/{component_name(ctx.owner.name, component)}: {change.works[component]}"
+    return f"Plan {CATTLE_SYSTEM}/{ctx.owner.name_of(component)}: {change.works[component]}"
 
 
 def _detailed(ctx: ReconcileContext, change: HostChange, component: Component, waiting: Waiting) -> Waiting:

@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 from upgrade_manager.api.conditions import IMAGES_NOT_REMOVED
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component, JobType
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.job_failures import failure_words
@@ -108,7 +107,7 @@ async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
 
 async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
     """Create the Plan with the list of images once, then follow it."""
-    name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
+    name = ctx.owner.name_of(Component.IMAGE_CLEANUP)
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     plans = await ctx.watch(suc_plans(ctx.owner))
     plan = plans.get(name, CATTLE_SYSTEM)

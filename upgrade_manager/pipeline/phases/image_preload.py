@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
@@ -66,7 +65,7 @@ async def _preload(ctx: ReconcileContext, nodes: Sequence[Object]) -> PhaseResul
     Return None without a Plan.
     """
     concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
-    name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
+    name = ctx.owner.name_of(Component.IMAGE_PRELOAD)
     plans, jobs = await ctx.watch_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
     plan = plans.get(name, CATTLE_SYSTEM)
     is_own = plan is not None and ctx.owner.owns(plan)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import bounded_line
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.job_failures import job_failure_message
@@ -57,7 +56,7 @@ async def compute(ctx: ReconcileContext) -> Waiting | None:
     if not is_own(ctx.status["toolkitImage"]):
         _record(ctx, checked=False, message=HARVESTERS_TOOLKIT)
         return None
-    name = component_name(ctx.owner.name, Component.CHECKSUMS)
+    name = ctx.owner.name_of(Component.CHECKSUMS)
     job = (await ctx.watch(UPGRADE_JOBS)).get(name, HARVESTER_SYSTEM)
     if job is not None and ctx.owner.owns(job):
         return await _follow(ctx, job)

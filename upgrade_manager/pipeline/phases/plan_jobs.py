@@ -171,7 +171,8 @@ async def follow_plan(
         states.record(ctx, node, job.state.progress, message=_node_message(job.state))
     if progress.failed is not None:
         failure = await job_failure(ctx.client, progress.failed.state)
-        return Failed(cause=f"Node {progress.failed.node}: {work.name} {failure.cause}", log=failure.log)
+        node = progress.failed.node
+        return Failed(cause=f"Node {node}: {work.name} {failure.cause}", log=failure.log, node=node)
     if progress.failure:
         return Failed(cause=f"{work.name} failed: {progress.failure}")
     nodes = (await ctx.watch(MANAGED_NODES)).list()

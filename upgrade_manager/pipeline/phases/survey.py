@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
-from upgrade_manager.api.names import component_name
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -77,7 +76,7 @@ class _Progress:
 
 async def survey(ctx: ReconcileContext, nodes: Sequence[Object], *, is_preloaded: bool) -> PhaseResult:
     """Create the Plan once, then follow it to its end; `is_preloaded` is True after a preload on the nodes."""
-    name, reports = component_name(ctx.owner.name, Component.SURVEY), _reports(ctx)
+    name, reports = ctx.owner.name_of(Component.SURVEY), _reports(ctx)
     plans = await ctx.watch(suc_plans(ctx.owner))
     plan = plans.get(name, CATTLE_SYSTEM)
     if plan is not None and ctx.owner.owns(plan):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import Component, JobType
-from upgrade_manager.api.names import component_name
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.vm_start import not_restarted
 from upgrade_manager.kube.clock import loop_time
@@ -54,7 +53,7 @@ async def start_vms(context: ToolkitContext) -> None:
 
 async def report_failure(context: ToolkitContext, cause: str) -> None:
     """Record the event of VMs that stay off."""
-    job = component_name(context.plan, Component.NODE_UPGRADE, job_type=JobType.RESTORE_VM, node=context.node)
+    job = context.job_name(JobType.RESTORE_VM)
     text = not_restarted(job, cause=cause)
     await context.events.record(SOURCE, type_=WARNING, reason="RestoreVMFailed", message=text)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import Component
+from upgrade_manager.api.names import FIRST_ATTEMPT, component_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
     from random import Random
 
+    from upgrade_manager.api.keys import JobType
     from upgrade_manager.kube.client import Client
     from upgrade_manager.toolkit.charts.chart_files import ChartFiles
     from upgrade_manager.toolkit.charts.helm import Helm
@@ -29,6 +33,8 @@ class ToolkitContext:
 
     #: The UpgradePlan's name.
     plan: str
+    #: The number of the plan's attempt, after which its Jobs are named.
+    attempt: int = FIRST_ATTEMPT
     #: The node's name; empty for a command on the cluster.
     node: str
     #: The name of the Pod that runs the command; empty where the command does not need it.
@@ -62,3 +68,8 @@ class ToolkitContext:
     migration: Migration
     #: Events about the plan.
     events: PlanEvents
+
+    def job_name(self, job_type: JobType) -> str:
+        """Return the name of the node's Job of that type, in this attempt."""
+        component = Component.NODE_UPGRADE
+        return component_name(self.plan, component, job_type=job_type, node=self.node, attempt=self.attempt)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
-from upgrade_manager.api.names import component_name
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.evictions import LEFTOVER, delete_leftover, is_of_kubevirt, leftovers
 from upgrade_manager.facts.kubevirt import KUBEVIRT
@@ -117,7 +116,7 @@ async def _stranded(context: ToolkitContext) -> list[Object]:
 
 async def _drain_began(context: ToolkitContext) -> str:
     """Return the creation time of the drain's Job, by the API server's clock; without the Job, that of the plan."""
-    job = component_name(context.plan, Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node=context.node)
+    job = context.job_name(JobType.PRE_DRAIN)
     found = await context.client.find(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
     if found is None:
         found = await context.client.get(UPGRADE_PLANS, context.plan, metadata_only=True)

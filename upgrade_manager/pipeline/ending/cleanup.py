@@ -8,12 +8,14 @@ Objects are removed by the label with the plan's uid, never by name. Running Job
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from upgrade_manager.api.attempts import MAX_ATTEMPTS
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     CATTLE_SYSTEM,
@@ -23,8 +25,8 @@ from upgrade_manager.api.keys import (
     Component,
     suc_node_label,
 )
-from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
+from upgrade_manager.api.names import FIRST_ATTEMPT, component_name
+from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
@@ -57,7 +59,7 @@ _PLANS = (
     Component.IMAGE_CLEANUP,
     *(plan for change in host_changes.CHANGES for plan in (change.apply, change.undo)),
 )
-_SUFFIXES = tuple(f"-{component}" for component in _PLANS)
+_SUFFIX = re.compile(rf"-({'|'.join(_PLANS)})(-a[0-9]+)?\Z")
 #: By the component of a phase, the Plans whose failed Jobs are kept when the phase fails.
 _KEPT_PLANS = {
     Component.IMAGE_PRELOAD: (Component.IMAGE_PRELOAD, Component.SURVEY),
@@ -110,7 +112,7 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
         kept = _failed_component(ctx) if keep_failed_jobs else None
-        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs)
+        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs and _has_payload(ctx))
     except KubeError:
         # `finally` could hide a cancellation by a failed request. The step runs once: the next plan may use the nodes.
         if _CLEARED not in done:
@@ -149,6 +151,11 @@ async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None,
             done.add(step.name)
 
     await run_all(*map(run, steps))
+
+
+def _has_payload(ctx: ReconcileContext) -> bool:
+    """Return True once the ISO is imported; a new attempt repeats an import that has failed."""
+    return PhaseName.ISO_DOWNLOAD.completed in ctx.status.recorded_phases()
 
 
 def _failed_component(ctx: ReconcileContext) -> Component | None:
@@ -220,7 +227,7 @@ async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str, *, 
 
 async def _clear_nodes(ctx: ReconcileContext) -> None:
     """Remove the pendingOSImage annotations, and the labels of the Plans of this plan and of deleted plans."""
-    labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
+    labels = list(map(suc_node_label, _plan_names(ctx)))
     # Nodes are listed, because a stale cache may lack the last label and no further reconcile would remove the label.
     # The list has no selector, because a node may lack the managed label at this moment.
     found = await ctx.client.list(NODES, metadata_only=True)
@@ -231,15 +238,24 @@ async def _clear_nodes(ctx: ReconcileContext) -> None:
 
 async def _abandoned_labels(ctx: ReconcileContext, present: Iterable[str]) -> list[str]:
     """Return the labels of Plans of plans that do not exist any more: a webhook has refused their removal."""
-    own = {suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS}
-    left = {one for one in present if one.startswith(SUC_NODE_LABEL_PREFIX) and one.endswith(_SUFFIXES)} - own
+    own = set(map(suc_node_label, _plan_names(ctx)))
+    left = {one for one in present if one.startswith(SUC_NODE_LABEL_PREFIX) and _SUFFIX.search(one)} - own
     if not left:
         return []
     plans = (await ctx.client.list(UPGRADE_PLANS, metadata_only=True)).items
-    names = {component_name(objects.name(plan), component) for plan in plans for component in _PLANS}
     existing = await ctx.client.list(SUC_PLANS, namespace=CATTLE_SYSTEM, metadata_only=True)
-    names |= set(map(objects.name, existing.items))
+    names = {*map(objects.name, existing.items), *(name for plan in plans for name in _names(objects.name(plan)))}
     return sorted(left - set(map(suc_node_label, names)))
+
+
+def _plan_names(ctx: ReconcileContext) -> list[str]:
+    return _names(ctx.owner.name, attempts=ctx.owner.attempt)
+
+
+def _names(plan: str, *, attempts: int = MAX_ATTEMPTS) -> list[str]:
+    """Return the names of the Plans of all attempts."""
+    numbers = range(FIRST_ATTEMPT, attempts + 1)
+    return [component_name(plan, component, attempt=number) for number in numbers for component in _PLANS]
 
 
 def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
@@ -272,9 +288,18 @@ def _removal(resource: Resource, namespace: str) -> Step:
     return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
 
 
-STEPS = (
+async def remove_payload(ctx: ReconcileContext) -> None:
+    """Remove what a failed plan keeps for a new attempt, because another plan was accepted."""
+    ending = Ending(kept=_failed_component(ctx), keeps_payload=False, jobs=await _own_jobs(ctx))
+    await run_all(*(skip_missing(ctx.client, step.namespace, step.run(ctx, ending)) for step in PAYLOAD))
+
+
+PAYLOAD = (
     Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),
     *(_removal(resource, HARVESTER_SYSTEM) for resource in repository_handover.KINDS),
+)
+STEPS = (
+    *PAYLOAD,
     Step(name="remove Plans", namespace=CATTLE_SYSTEM, run=_remove_plans),
     _removal(SECRETS, CATTLE_SYSTEM),
     Step(name="remove Jobs", namespace=HARVESTER_SYSTEM, run=_remove_jobs),

@@ -34,7 +34,7 @@ from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, 
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import host_changes, job_ledger, ledger
-from upgrade_manager.pipeline.ending import advice, orphaned_jobs, settlement
+from upgrade_manager.pipeline.ending import advice, cleanup, orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import MANAGED_NODES
@@ -166,15 +166,18 @@ async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> 
 
 
 def _left_something(ctx: ReconcileContext) -> bool:
-    owes = bool(ctx.status["advised"] or ledger.entries(ctx, *PASSED))
+    owes = bool(ctx.status["advised"] or ctx.status["nextSteps"] or ledger.entries(ctx, *PASSED))
     return owes or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
 
 
 async def _release(ctx: ReconcileContext, successor: str) -> bool:
-    ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
-    ctx.status["advised"] = None
-    ctx.status.taken_over(successor)
     try:
+        if ctx.status["nextSteps"]:
+            # Without these steps the plan has no new attempt.
+            await cleanup.remove_payload(ctx)
+        ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
+        ctx.status["advised"] = None
+        ctx.status.taken_over(successor)
         await ctx.persist()
     except NotFound:
         log.info("earlier plan not found", plan=ctx.owner.name)

@@ -16,6 +16,7 @@ from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook import attempt
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
@@ -92,7 +93,7 @@ class Admission:
                 self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
-        """Check the names that the update adds to the pause list, and a toolkit image that it changes."""
+        """Check a requested attempt, names that are added to the pause list, and a toolkit image that changes."""
         if not objects.mapping(request.new) or not objects.mapping(request.old):
             return _denied(_NO_OBJECT)
         if objects.text(request.new, "metadata", "deletionTimestamp"):
@@ -101,6 +102,8 @@ class Admission:
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
+        if attempt.is_raised(new=request.new, old=request.old):
+            return _too_many_names(new) or _verdict(await run_checks(attempt.checks_of(request.old), new))
         is_other_toolkit = _toolkit(request.new) != _toolkit(request.old)
 
         async def find(subject: Subject) -> Iterable[Finding]:

@@ -25,6 +25,7 @@ NOT_RECORDED = "not recorded"
 #: The hashed fields of the spec. A row adds a field, here and to the condition in deploy/webhook/mutating.yaml. A value
 #: that is false or empty counts as absent, so that a new row keeps the hashes of plans without it.
 FIELDS: Mapping[str, Callable[[UpgradePlanSpec], object]] = {
+    "spec.attempt": lambda spec: spec.attempt if (spec.attempt or 1) > 1 else None,
     "spec.force": lambda spec: spec.force,
     "spec.nodeUpgradeOption.pauseNodes": lambda spec: sorted(set(spec.node_upgrade_option.pause_nodes)),
 }

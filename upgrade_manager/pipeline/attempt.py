@@ -9,15 +9,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import requested_attempt, with_begun
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.node_states import resumed_entry
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: The fields that describe a failure.
 _OF_FAILURE = ("nextSteps", "cleanupPending")
+
+
+def held_by(others: Iterable[Object]) -> Waiting | None:
+    """Return the wait for another plan that runs, or that gives its settings back."""
+    for plan in others:
+        if is_in_progress(objects.status(plan)) or blocks_next_plan(objects.status(plan)):
+            return Waiting(message=f"The next attempt waits for UpgradePlan {objects.name(plan)} to end", waits=())
+    return None
 
 
 def begin(ctx: ReconcileContext) -> None:

@@ -90,6 +90,10 @@ class Engine:
         phase, _ = self._current(ctx)
         return await phase.resume(ctx) if ctx.status.phase == phase.name.active else None
 
+    async def check_again(self, ctx: ReconcileContext) -> PhaseResult:
+        """Return the result of the checks before a new attempt."""
+        return await self._table[0].check_again(ctx)
+
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Return the Progressing message of the current phase before its first run."""
         phase, _ = self._current(ctx)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.attempts import attempt_began, attempt_of
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
-from upgrade_manager.api.names import event_digest
+from upgrade_manager.api.names import FIRST_ATTEMPT, event_digest
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.text import bounded_line
 from upgrade_manager.api.timestamps import parse_time
@@ -69,14 +70,14 @@ class PlanEvents:
     def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:
         self._recorder = recorder
         self._now = now
-        #: By the plan's uid: the phase values that this process has handled.
-        self._handled: dict[str, set[str]] = {}
+        #: By the plan's uid and attempt: the phase values that this process has handled.
+        self._handled: dict[tuple[str, int], set[str]] = {}
         #: By the plan's uid: when this process last recorded each blocker.
         self._blockers: dict[str, dict[tuple[str, ...], datetime]] = {}
 
     def phases(self, plan: Object, values: Iterable[str]) -> None:
         """Record events of phase values that were reached just now, in order."""
-        handled = self._handled.setdefault(objects.uid(plan), set())
+        handled = self._handled.setdefault(_key(plan), set())
         for value in values:
             handled.add(value)
             if phase_of(value) is None and value not in TERMINAL:
@@ -96,20 +97,20 @@ class PlanEvents:
 
         These phases include phases of this process whose write succeeded although the response was lost.
         """
-        handled = self._handled.setdefault(objects.uid(plan), set())
+        handled = self._handled.setdefault(_key(plan), set())
         entries = objects.status(plan).get("phaseTransitionTimestamps") or []
         missing = {
             e["phase"]: parse_time(e.get(_TIME)) for e in entries if e.get("phase") and e["phase"] not in handled
         }
         if not missing:
             return
-        since = self._now() - REPLAY_WINDOW
+        since = _not_before(plan, self._now() - REPLAY_WINDOW)
         self.phases(plan, [phase for phase, time in missing.items() if time is not None and time > since])
         handled.update(missing)
 
     def keep(self, uids: Container[str]) -> None:
         """Forget all other plans."""
-        self._handled = {uid: handled for uid, handled in self._handled.items() if uid in uids}
+        self._handled = {key: handled for key, handled in self._handled.items() if key[0] in uids}
         self._blockers = {uid: times for uid, times in self._blockers.items() if uid in uids}
 
     def error(self, plan: Object, message: str) -> None:
@@ -171,8 +172,8 @@ class PlanEvents:
         """
         if self.is_handled(plan, reason, about):
             return
-        self._handled[objects.uid(plan)].add(f"{reason}/{about}")
-        if at is not None and at <= self._now() - REPLAY_WINDOW:
+        self._handled[_key(plan)].add(f"{reason}/{about}")
+        if at is not None and at <= _not_before(plan, self._now() - REPLAY_WINDOW):
             return
         position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
         name = _unique_name(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
@@ -180,7 +181,7 @@ class PlanEvents:
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
         """Return True if this process has called `once` for this plan, reason and `about`."""
-        return f"{reason}/{about}" in self._handled.setdefault(objects.uid(plan), set())
+        return f"{reason}/{about}" in self._handled.setdefault(_key(plan), set())
 
     async def sent(self) -> None:
         """Wait a moment until the events are sent, because their source is about to be removed from the status."""
@@ -197,6 +198,16 @@ class PlanEvents:
         for first in range(0, len(vms), _NAMED_VMS):
             some = ", ".join(vms[first : first + _NAMED_VMS])
             self.warning(plan, reason, f"{text}: {some}", about=some)
+
+
+def _key(plan: Object) -> tuple[str, int]:
+    return objects.uid(plan), attempt_of(objects.status(plan))
+
+
+def _not_before(plan: Object, since: datetime) -> datetime:
+    """Return the later one of that time and the begin of the attempt: earlier events are those of earlier attempts."""
+    began = parse_time(attempt_began(objects.status(plan)))
+    return max(since, began) if began is not None else since
 
 
 def _phase_event(plan: Object, value: str) -> tuple[str, str]:
@@ -218,5 +229,7 @@ def _position(phase: str) -> int:
 
 
 def _unique_name(plan: Object, what: str, *, position: int, rank: str = "") -> str:
-    name = objects.name(plan)[:_NAME_LENGTH].rstrip(".-")
+    name, attempt = objects.name(plan)[:_NAME_LENGTH].rstrip(".-"), attempt_of(objects.status(plan))
+    if attempt > FIRST_ATTEMPT:
+        what = f"{what}/attempt {attempt}"
     return f"{name}.{position:02}.{rank}{event_digest(objects.uid(plan), what)}"

@@ -75,6 +75,11 @@ class Phase:
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Check preconditions and record state, before the phase becomes the current one."""
 
+    async def check_again(self, ctx: ReconcileContext) -> PhaseResult:
+        """Check what may have changed since the failure, before a new attempt."""
+        _ = ctx
+        return Completed()
+
     async def resume(self, ctx: ReconcileContext) -> Failed | None:
         """Enter the phase again at the begin of a new attempt of the plan, which has failed in it."""
         return await self.enter(ctx)

@@ -278,12 +278,15 @@ class PlanReconciler:
             return Requeue() if isinstance(result, Done) else result
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
-        if any(is_in_progress(objects.status(plan)) or blocks_next_plan(objects.status(plan)) for plan in others):
-            return RequeueAfter(RESTORE_RETRY)
+        checked = attempt.held_by(others) or await self._engine.check_again(ctx)
+        if isinstance(checked, Waiting):
+            ctx.status.hold(checked.message)
+            await self._persist(ctx)
+            return RequeueAfter(checked.after or RESTORE_RETRY)
         await self._hold_others(ctx, others)
         await ctx.hold(active=True)
         attempt.begin(ctx)
-        failed = await self._engine.resume(ctx)
+        failed = checked if isinstance(checked, Failed) else await self._engine.resume(ctx)
         if failed is not None:
             return await self._finish_step(ctx, failed)
         await self._persist(ctx)

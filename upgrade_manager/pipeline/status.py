@@ -217,12 +217,16 @@ class StatusPatch:
     def wait_for_end(self, other: str) -> None:
         """Hold the plan until another plan, which has failed, has given its settings back."""
         text = f"Waiting for UpgradePlan {other}, which has failed, to give the settings back that it changed"
+        self.hold(text)
+
+    def hold(self, text: str) -> None:
+        """Hold the plan, or its next attempt, for the reason of the text."""
         self._condition(AVAILABLE, FALSE, "Waiting", text)
 
     def wait_for_start(self, other: str) -> None:
         """Hold the plan while another plan is accepted. Each call changes the status, so that older writes conflict."""
         text = f"At {self._now().isoformat(timespec='microseconds')} UpgradePlan {other} began to start; waiting for it"
-        self._condition(AVAILABLE, FALSE, "Waiting", text)
+        self.hold(text)
 
     def upgrading(self, target: str) -> None:
         """Set the condition Available, because the plan holds the cluster."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.image_name import digest_version
-from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, MANAGED_LABEL, Component
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
@@ -50,9 +50,15 @@ class PlanSettings:
     checksums: Mapping[str, str] = field(default_factory=dict)
 
 
-def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int) -> dict[str, Any]:
-    """Build the Plan that loads the new release's images onto every node."""
+def image_preload_plan(
+    owner: Owner, settings: PlanSettings, *, concurrency: int, done: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Build the Plan that loads the new release's images onto every node, except those that are `done`."""
     plan = _plan(owner, settings, Component.IMAGE_PRELOAD, concurrency=concurrency)
+    if done:
+        # The name of each managed node is its hostname (facts/suc_nodes.py).
+        others = {"key": LABEL_HOSTNAME, "operator": "NotIn", "values": list(done)}
+        plan["spec"]["nodeSelector"]["matchExpressions"] = [others]
     plan["spec"]["upgrade"] |= {"command": ["upgrade_node.sh"], "args": ["prepare"]}
     plan["spec"]["upgrade"]["envs"] += checksums_variable(settings.checksums)
     return plan

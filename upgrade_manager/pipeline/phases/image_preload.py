@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
+from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_release, check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
@@ -71,15 +73,26 @@ async def _preload(ctx: ReconcileContext, nodes: Sequence[Object]) -> PhaseResul
     is_own = plan is not None and ctx.owner.owns(plan)
     if concurrency is None and not is_own:
         return None
+    # Failed nodes and new ones are left in a later attempt.
+    done = _done_before(ctx, nodes)
+    if done and not is_own and len(done) == len(nodes):
+        return Completed()
     if plan is not None and is_own:
         result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
     else:
         at_once = 1 if colliding_nodes(nodes) else concurrency or 0
-        manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once)
+        manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once, done=done)
         result = await create_plan(ctx, manifest, nodes, work=WORK)
     if not isinstance(result, Waiting):
         return result
     return replace(result, message=result.message + _concurrency_note(nodes, concurrency))
+
+
+def _done_before(ctx: ReconcileContext, nodes: Sequence[Object]) -> list[str]:
+    """Return the nodes that have loaded the images in an earlier attempt."""
+    if ctx.owner.attempt == FIRST_ATTEMPT:
+        return []
+    return [name for name in map(objects.name, nodes) if ctx.status.node_state(name) is NodeState.IMAGE_PRELOADED]
 
 
 def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:

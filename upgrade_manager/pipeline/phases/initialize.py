@@ -76,6 +76,13 @@ class Initialize(Phase):
         problems = [*await toolkit_image.ensure(ctx), *await _last_schedulable(ctx, nodes)]
         return await _preflight(ctx, nodes, problems)
 
+    async def check_again(self, ctx: ReconcileContext) -> PhaseResult:
+        """Run the checks before a new attempt of a plan that has failed later; recorded versions stay."""
+        nodes = (await ctx.watch(MANAGED_NODES)).list()
+        if not nodes:
+            raise unmanaged()
+        return await _preflight(ctx, nodes, toolkit_image.record_again(ctx))
+
 
 def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:
     for key, text in ctx.plan.annotations.unknown_messages.items():

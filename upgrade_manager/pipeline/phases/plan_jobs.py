@@ -23,6 +23,7 @@ from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.deployments import available_since, deployment_problem
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy, labelled_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -181,10 +182,10 @@ async def follow_plan(
         raise unmanaged()
     if progress.complete:
         # A node whose managed label was added a moment ago opens the Plan again.
-        labelled = labelled_nodes(objects.name(plan), nodes)
+        labelled, selector = labelled_nodes(objects.name(plan), nodes), objects.mapping(plan, "spec", "nodeSelector")
         for node in labelled:
             states.record(ctx, node, Progress.COMPLETE)
-        if len(labelled) == len(nodes):
+        if all(objects.name(node) in labelled for node in nodes if matches(selector, objects.labels(node))):
             await check_plan_nodes(ctx, nodes)
             return Completed()
     done = sum(states.shows(ctx, node, Progress.COMPLETE) for node in managed)

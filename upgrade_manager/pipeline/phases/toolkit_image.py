@@ -40,6 +40,15 @@ def record(ctx: ReconcileContext) -> tuple[str, ...]:
     return ()
 
 
+def record_again(ctx: ReconcileContext) -> tuple[str, ...]:
+    """Decide on the image of a new attempt; return the problems, with which the recorded one stays."""
+    before, ctx.status[_FIELD] = ctx.status[_FIELD], None
+    problems = record(ctx)
+    if problems:
+        ctx.status[_FIELD] = before
+    return problems
+
+
 async def ensure(ctx: ReconcileContext) -> tuple[str, ...]:
     """Record, write and report the image, or return the problems that prevent a decision."""
     problems = record(ctx)

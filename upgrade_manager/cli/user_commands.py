@@ -23,6 +23,7 @@ _COMMANDS = {
     user_options.PreflightOptions: "preflight:preflight",
     user_options.RemediesOptions: "remedies:remedies",
     user_options.ReportOptions: "report:report",
+    user_options.RetryOptions: "retry:retry",
     user_options.StatusOptions: "status:status",
     user_options.StepsOptions: "steps:steps",
     user_options.WaitOptions: "wait:wait",

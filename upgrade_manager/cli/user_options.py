@@ -47,6 +47,11 @@ _PAUSES_EPILOG = (
     "exit status: 0, also if nothing had to be changed; 1 for an unknown plan or node, or without access, 2 for a usage"
     " error"
 )
+_RETRY = "let a plan that has failed go on where it failed"
+_RETRY_EPILOG = (
+    "exit status: 0 if the attempt is requested, 1 if the plan has not failed, or if the request is refused,"
+    " 2 for a usage error"
+)
 _REPORT = "write a page about an upgrade"
 _REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
 _STEPS = "print what an upgrade changes beside its components, without a cluster"
@@ -133,6 +138,11 @@ class PauseOptions(PlanOptions):
     nodes: tuple[str, ...]
     #: False to resume them.
     pauses: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions(PlanOptions):
+    """Options of `upgrade-manager retry`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +245,10 @@ def _add_pause(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodes", metavar="NODE", nargs="+", type=object_name, help="names of nodes")
 
 
+def _add_retry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
+
+
 def _add_report(parser: argparse.ArgumentParser) -> None:
     _add_plan(parser)
     parser.add_argument(
@@ -265,6 +279,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]]
     "wait": (_WAIT, _WAIT_EPILOG, _add_wait),
     "pause": (_PAUSE, _PAUSES_EPILOG, _add_pause),
     "resume": (_RESUME, _PAUSES_EPILOG, _add_pause),
+    "retry": (_RETRY, _RETRY_EPILOG, _add_retry),
     "report": (_REPORT, _REPORT_EPILOG, _add_report),
     "steps": (_STEPS, _STEPS_EPILOG, _add_steps),
     "completion": (_COMPLETION, _COMPLETION_EPILOG, _add_completion),
@@ -329,6 +344,7 @@ _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "wait": _wait_options,
     "pause": _pause_options,
     "resume": _pause_options,
+    "retry": lambda flags: RetryOptions(**_plan(flags)),
     "report": _report_options,
     "steps": lambda flags: StepsOptions(current=flags.current, target=flags.target),
     "completion": lambda flags: CompletionOptions(shell=flags.shell),

@@ -1,0 +1,58 @@
+"""The command `upgrade-manager retry`, as a process with a kubeconfig."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster.served import manager, result, served
+from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.process_result import ProcessResult
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+_REACHED = PHASE_VALUES[: PHASE_VALUES.index("NodeUpgrading") + 1]
+_TIMES = [{"phase": phase, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for phase in [*_REACHED, "Failed"]]
+_STATES = {
+    "node-0": {"state": "PostDrained"},
+    "node-1": {"state": "ImagePreloaded"},
+    "node-2": {"state": "PostDrainFailed"},
+}
+LINES = [
+    "Attempt 2 of demo goes on with phase NodeUpgrade",
+    "Not repeated: the download of the ISO, the preload of images, the upgrade of the components, "
+    "the upgrade of node-0",
+    "Left: node-1, node-2",
+    "Watch it: upgrade-manager status demo --watch",
+]
+
+
+@pytest.mark.real_loop
+async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+
+        async def run(*line: str) -> ProcessResult:
+            process = await manager("retry", f"--kubeconfig={cluster.kubeconfig}", *line, home=tmp_path)
+            return await result(process)
+
+        async def attempt() -> object:
+            return objects.spec(await cluster.client.get(UPGRADE_PLANS, "demo")).get("attempt")
+
+        missing = await run("demo")
+        assert (missing.code, missing.line) == (
+            1,
+            "upgrade-manager: UpgradePlan demo not found. Run kubectl get upgradeplans",
+        )
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        await cluster.set(currentPhase="NodeUpgrading", nodeUpgradeStatuses=_STATES)
+        early = await run("demo")
+        assert early.line == "upgrade-manager: demo is Running: only a plan that has failed has a next attempt"
+        assert await attempt() is None
+        await cluster.set(currentPhase="Failed", phaseTransitionTimestamps=_TIMES)
+        for _ in range(2):
+            # The second request finds the first one, which the manager has not seen.
+            found = await run("demo")
+            assert (found.code, found.out.splitlines(), found.err) == (0, LINES, "")
+            assert await attempt() == 2

@@ -1,0 +1,99 @@
+"""The command `upgrade-manager retry`: requests the next attempt of a plan that has failed.
+
+user_commands.py starts it; pipeline/attempt.py begins the attempt.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.attempts import attempt_of, is_requested
+from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.phases import FAILED, PHASE_SPECS, PhaseName, phase_of, recorded_phases
+from upgrade_manager.api.text import name_list
+from upgrade_manager.cli.plans import read_plans
+from upgrade_manager.cli.session import CommandError, connected, run_command
+from upgrade_manager.display.view import state_of_plan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.cli.session import Session
+    from upgrade_manager.cli.user_options import RetryOptions
+    from upgrade_manager.kube.objects import Object
+
+#: What each phase leaves, which no attempt repeats.
+_DONE = {
+    PhaseName.ISO_DOWNLOAD: "the download of the ISO",
+    PhaseName.IMAGE_PRELOAD: "the preload of images",
+    PhaseName.CLUSTER_UPGRADE: "the upgrade of the components",
+}
+
+
+def retry(options: RetryOptions) -> int:
+    """Request the attempt, print what it does, and return the exit status."""
+    return run_command("retry", lambda: _retry(options))
+
+
+async def _retry(options: RetryOptions) -> int:
+    async with connected(command="retry", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = await _read(session, options.plan)
+        if not is_requested(plan):
+            await _request(session, plan)
+    sys.stdout.write("".join(f"{line}\n" for line in lines_of(plan)))
+    return 0
+
+
+async def _read(session: Session, name: str) -> Object:
+    plans = await read_plans(session, name)
+    if not plans:
+        raise session.error(f"UpgradePlan {name} not found. Run kubectl get upgradeplans")
+    plan = plans[0]
+    if objects.text(plan, "status", "currentPhase") != FAILED:
+        raise CommandError(f"{name} is {state_of_plan(plan)}: only a plan that has failed has a next attempt")
+    if objects.is_deleting(plan):
+        raise CommandError(f"{name} is being deleted")
+    return plan
+
+
+async def _request(session: Session, plan: Object) -> None:
+    """Raise the attempt by one; the API server and the webhook check it."""
+    patch = MergePatch({"spec": {"attempt": attempt_of(objects.status(plan)) + 1}})
+    try:
+        await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch.at(objects.resource_version(plan)))
+    except KubeError as error:
+        raise session.error(str(error)) from error
+
+
+def lines_of(plan: Object) -> Iterator[str]:
+    """Yield what the next attempt does, and what it does not repeat."""
+    status, name = objects.status(plan), objects.name(plan)
+    recorded = recorded_phases(status)
+    done = [spec.name for spec in PHASE_SPECS if spec.completed in recorded]
+    states = {node: state_of((entry or {}).get("state")) for node, entry in _nodes(status)}
+    upgraded = [node for node, state in states.items() if state is not None and state.upgraded]
+    yield f"Attempt {attempt_of(status) + 1} of {name} goes on with phase {_first_phase(recorded)}"
+    kept = [text for phase, text in _DONE.items() if phase in done]
+    if upgraded:
+        kept.append(f"the upgrade of {name_list(sorted(upgraded))}")
+    if kept:
+        yield f"Not repeated: {', '.join(kept)}"
+    left = sorted(set(states) - set(upgraded))
+    if left and PhaseName.NODE_UPGRADE.active in recorded:
+        yield f"Left: {name_list(left)}"
+    yield f"Watch it: upgrade-manager status {name} --watch"
+
+
+def _nodes(status: Object) -> Iterator[tuple[str, Object]]:
+    yield from objects.mapping(status, "nodeUpgradeStatuses").items()
+
+
+def _first_phase(recorded: list[str]) -> str:
+    """Return the phase in which the plan failed, or before which it did."""
+    phases = [phase for value in recorded if (phase := phase_of(value)) is not None]
+    return str(phases[-1] if phases else PhaseName.INITIALIZE)

@@ -13,6 +13,7 @@ from upgrade_manager.api.spec import UpgradePlanSpec
 
 #: A value other than the default of each hashed field.
 CHANGED: dict[str, dict[str, Any]] = {
+    "spec.attempt": {"attempt": 2},
     "spec.force": {"force": True},
     "spec.nodeUpgradeOption.pauseNodes": {"nodeUpgradeOption": {"pauseNodes": ["node-1"]}},
 }

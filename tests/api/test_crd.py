@@ -158,7 +158,8 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     ("path", "fields"),
     [
         (".spec", ["version image upgrade force restoreVM attempt", "imagePreloadOption nodeUpgradeOption"]),
-        (".status", ["advised attempt attempts blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
+        (".status", ["advised attempt attempts blockers cleanupPending conditions currentPhase",
+                     "phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display",

@@ -20,10 +20,10 @@ _STATES = {
     "node-1": {"state": "ImagePreloaded"},
     "node-2": {"state": "PostDrainFailed"},
 }
+_LATER = "the upgrade of the components, the upgrade of node-0"
 LINES = [
     "Attempt 2 of demo goes on with phase NodeUpgrade",
-    "Not repeated: the download of the ISO, the preload of images, the upgrade of the components, "
-    "the upgrade of node-0",
+    f"Not repeated: the download of the ISO, the preload of images, {_LATER}",
     "Left: node-1, node-2",
     "Watch it: upgrade-manager status demo --watch",
 ]
@@ -41,10 +41,8 @@ async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
             return objects.spec(await cluster.client.get(UPGRADE_PLANS, "demo")).get("attempt")
 
         missing = await run("demo")
-        assert (missing.code, missing.line) == (
-            1,
-            "upgrade-manager: UpgradePlan demo not found. Run kubectl get upgradeplans",
-        )
+        assert missing.code == 1
+        assert missing.line.endswith(": UpgradePlan demo not found. Run kubectl get upgradeplans")
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         await cluster.set(currentPhase="NodeUpgrading", nodeUpgradeStatuses=_STATES)
         early = await run("demo")

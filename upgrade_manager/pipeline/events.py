@@ -104,8 +104,8 @@ class PlanEvents:
         }
         if not missing:
             return
-        since = _not_before(plan, self._now() - REPLAY_WINDOW)
-        self.phases(plan, [phase for phase, time in missing.items() if time is not None and time > since])
+        recent = [phase for phase, time in missing.items() if time is not None and self._is_recent(plan, time)]
+        self.phases(plan, recent)
         handled.update(missing)
 
     def keep(self, uids: Container[str]) -> None:
@@ -173,11 +173,16 @@ class PlanEvents:
         if self.is_handled(plan, reason, about):
             return
         self._handled[_key(plan)].add(f"{reason}/{about}")
-        if at is not None and at <= _not_before(plan, self._now() - REPLAY_WINDOW):
+        if at is not None and not self._is_recent(plan, at):
             return
         position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
         name = _unique_name(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
         self._recorder.record(plan, type_=NORMAL, reason=reason, message=bounded_line(message), name=name)
+
+    def _is_recent(self, plan: Object, at: datetime) -> bool:
+        """Return True if the API server still keeps the event of that time, and if it belongs to this attempt."""
+        began = parse_time(attempt_began(objects.status(plan)))
+        return at > self._now() - REPLAY_WINDOW and (began is None or at >= began)
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
         """Return True if this process has called `once` for this plan, reason and `about`."""
@@ -202,12 +207,6 @@ class PlanEvents:
 
 def _key(plan: Object) -> tuple[str, int]:
     return objects.uid(plan), attempt_of(objects.status(plan))
-
-
-def _not_before(plan: Object, since: datetime) -> datetime:
-    """Return the later one of that time and the begin of the attempt: earlier events are those of earlier attempts."""
-    began = parse_time(attempt_began(objects.status(plan)))
-    return max(since, began) if began is not None else since
 
 
 def _phase_event(plan: Object, value: str) -> tuple[str, str]:

@@ -184,6 +184,13 @@ class StatusPatch:
         """Return the reason of the node's warning; empty without a warning."""
         return str((self._nodes().get(node) or {}).get("reason") or "")
 
+    def was_upgraded(self, node: str) -> bool:
+        """Return True for a node that was upgraded in an earlier attempt."""
+        began, since = parse_time(attempt_began(self._status)), parse_time((self._nodes().get(node) or {}).get("since"))
+        state = self.node_state(node)
+        is_done = state is not None and state.upgraded
+        return is_done and began is not None and since is not None and since < began
+
     def node_message(self, node: str) -> str:
         """Return the node's message; empty without a message."""
         return str((self._nodes().get(node) or {}).get("message") or "")

@@ -175,7 +175,7 @@ async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
     for component in kept:
         await failed_jobs.remove_ttl(ctx, component)
-    if not kept and ctx.status.phase == FAILED:
+    if not kept and (ctx.status.phase == FAILED or ctx.owner.attempt > FIRST_ATTEMPT):
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
         if ctx.owner.has_unlabeled:
             await _remove(ctx, JOBS, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())

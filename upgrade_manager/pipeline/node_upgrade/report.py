@@ -72,7 +72,9 @@ def _user(ctx: ReconcileContext) -> str:
 
 
 def _is_done(ctx: ReconcileContext, node: str) -> bool:
-    return ctx.events.is_handled(ctx.raw, MilestoneReason.NODE_UPGRADED, node)
+    """Return True for a node whose milestones are reported, in this or an earlier attempt."""
+    is_reported = ctx.events.is_handled(ctx.raw, MilestoneReason.NODE_UPGRADED, node)
+    return is_reported or ctx.status.was_upgraded(node)
 
 
 def update_estimate(ctx: ReconcileContext, decisions: Collection[Decided]) -> None:

@@ -108,6 +108,6 @@ def _image_check(name: str) -> Check:
         if known and await subject.cluster.list(image(known)):
             return []
         why = f"{named(known)} {missing(known).why}" if known else "The plan has recorded no image of the ISO"
-        return [Finding(message=f"{why}, so that no attempt can go on with it. Create a new UpgradePlan")]
+        return [Finding(problem=f"{why}, so that no attempt can go on with it. Create a new UpgradePlan")]
 
     return Check(name="image", field=FIELD, find=find)

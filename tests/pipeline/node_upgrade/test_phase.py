@@ -215,6 +215,7 @@ async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
     assert await stage.run() == Failed(
         cause="Node n1: pre-drain failed 3 times: BackoffLimitExceeded",
         log="kubectl logs -n harvester-system job/up-node-upgrade-pre-drain-n1",
+        node="n1",
     )
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
     assert await stage.acknowledgements("n1") == {}

@@ -137,5 +137,6 @@ async def test_failed_job_fails_the_plan(stage: NodeUpgradeRun) -> None:
     assert await stage.run() == Failed(
         cause="Node n1: upgrade failed 3 times: BackoffLimitExceeded: no luck",
         log="kubectl logs -n harvester-system job/up-node-upgrade-single-node-upgrade-n1",
+        node="n1",
     )
     assert await stage.states() == {"n1": "SingleNodeUpgradeFailed"}

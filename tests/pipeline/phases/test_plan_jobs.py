@@ -242,7 +242,9 @@ async def test_plan_without_nodes_is_not_complete(cluster: Harvester, raw: dict[
 
 
 PLAN_FAILED = Failed(cause="image preload failed: Job x failed on Node n1")
-JOB_FAILED = Failed(cause="Node n1: image preload failed", log="kubectl logs -n cattle-system job/apply-n1-0")
+JOB_FAILED = Failed(
+    cause="Node n1: image preload failed", log="kubectl logs -n cattle-system job/apply-n1-0", node="n1"
+)
 
 
 @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")

@@ -110,7 +110,7 @@ async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: E
     cause = "Node n1: image preload failed: BackoffLimitExceeded"
     log = "kubectl logs -n cattle-system job/apply-x"
     result, state = (
-        (Failed(cause=cause, log=log), "ImagePreloadFailed")
+        (Failed(cause=cause, log=log, node="n1"), "ImagePreloadFailed")
         if phase.name is ImagePreload.name
         else (Completed(), "ImageCleanFailed")
     )

@@ -239,13 +239,13 @@ async def test_settings_that_are_given_back_stay(cluster: Harvester) -> None:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Let the removal of Services fail twice, and count the removals by kind."""
+    """Let the removal of Secrets fail twice, and count the removals by kind."""
     removals: Counter[str] = Counter()
     delete = Client.delete_collection
 
     async def fail_twice(self: Client, resource: Resource, **more: Any) -> None:
         removals[resource.plural] += 1
-        if resource == SERVICES and removals["services"] < 3:
+        if resource == SECRETS and removals["secrets"] < 3:
             raise Transient("no answer")
         await delete(self, resource, **more)
 
@@ -261,7 +261,7 @@ async def test_succeeded_step_is_not_repeated(cluster: Harvester, failing: Count
             await clean_up(ctx, keep_failed_jobs=False)
     await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
-    assert failing == dict.fromkeys(failing, 1) | {"services": 3}
+    assert failing == dict.fromkeys(failing, 1) | {"secrets": 3}
 
 
 @pytest.mark.usefixtures("failing")
@@ -287,7 +287,7 @@ async def test_labels_are_removed_once_while_other_removals_fail(cluster: Harves
     with pytest.raises(Transient):
         await clean_up(ctx, keep_failed_jobs=False)
     assert MARKS.items() <= objects.labels(await cluster.find(NODES, "n1")).items()
-    assert failing["services"] == 2
+    assert failing["secrets"] == 2
 
 
 async def test_nodes_without_marks_are_not_written(cluster: Harvester) -> None:

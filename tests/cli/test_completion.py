@@ -30,7 +30,7 @@ clusters: [{name: k, cluster: {server: "https://127.0.0.1:1"}}]
 #: Words after the program's name, and their completions.
 ROWS = {
     "a command": (["sta"], ["status"]),
-    "several commands": (["re"], ["remedies", "resume", "report", "restore-vm"]),
+    "several commands": (["re"], ["remedies", "resume", "retry", "report", "restore-vm"]),
     "a flag": (["status", "--w"], ["--watch"]),
     "a choice": (["status", "-o", ""], ["table", "json", "yaml"]),
     "a choice of another command": (["preflight", "-o", "j"], ["json"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -137,11 +137,10 @@ def test_wait_at_the_end_of_a_phase_is_shown() -> None:
 
 
 @pytest.mark.rule("status: a plan that waits for another plan names it")
-@pytest.mark.parametrize("hold", [StatusPatch.wait_for_end, StatusPatch.wait_for_start])
-def test_plan_that_waits_for_another_plan_names_it(hold: Callable[[StatusPatch, str], None]) -> None:
+def test_plan_that_waits_for_another_plan_names_it() -> None:
     held = plan()
     status = StatusPatch(held, now=lambda: NOW)
-    hold(status, "earlier")
+    status.wait_for_start("earlier")
     view = build({**held, "status": status.difference()}, [], now=NOW)
     assert (view.state, "UpgradePlan earlier" in view.waiting) == (PlanState.PENDING, True)
 

@@ -64,22 +64,17 @@ HEALTHY = {
 DEGRADED = HEALTHY | {"Degraded": ("True", "ReconcileError", "the last error")}
 #: A plan whose first reconciles failed before it was accepted.
 REFUSED = {"Degraded": DEGRADED["Degraded"]}
-BLOCKED = (
-    "False",
-    "ConcurrentUpgradeBlocked",
-    (
-        "UpgradePlan first was in progress when this plan was created. "
-        "Delete this plan. Wait until first has ended: kubectl wait --for=condition=Progressing=False --timeout=24h "
-        "upgradeplans.management.harvesterhci.io first. Then create a new one"
-    ),
-)
+BLOCKED = ("False", "ConcurrentUpgradeBlocked", "UpgradePlan first is in progress")
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accept, HEALTHY),
     "an error": (
         lambda patch: patch.degraded("the repository\nis not found"),
         {"Degraded": ("True", "ReconcileError", "the repository is not found")},
     ),
-    "blocked": (lambda patch: patch.block("first"), {"Available": BLOCKED, "Progressing": BLOCKED}),
+    "blocked": (
+        lambda patch: patch.block("UpgradePlan first is in progress"),
+        {"Available": BLOCKED, "Progressing": BLOCKED},
+    ),
     "succeeded": (
         lambda patch: patch.succeed("v1.8.0"),
         {

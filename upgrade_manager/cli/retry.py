@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import RetryOptions
     from upgrade_manager.kube.objects import Object
 
-#: What each phase leaves, which no attempt repeats.
+#: The result of each phase, which no attempt repeats.
 _DONE = {
     PhaseName.ISO_DOWNLOAD: "the download of the ISO",
     PhaseName.IMAGE_PRELOAD: "the preload of images",

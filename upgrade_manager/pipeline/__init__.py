@@ -1,7 +1,8 @@
 """The upgrade: the reconciler of UpgradePlans and the engine with its table of phases.
 
 controller      the informers, the work queue and the servers of metrics around one reconciler
-reconciler      one reconcile of a plan: accepts, advances, records errors, cleans up
+reconciler      one reconcile of a plan: advances, records errors, cleans up
+acceptance      the start of a plan and of an attempt, one at a time
 engine          the table of phases, and the walk through it
 phases          the phases, one module each; `node_upgrade` is the phase with a separate package
 host_changes    the changes of all hosts around the Jobs, as a table

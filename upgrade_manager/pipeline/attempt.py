@@ -1,6 +1,6 @@
 """A new attempt of a plan that has failed: it goes on with the phase and the nodes that failed.
 
-reconciler.py calls it for a plan whose `spec.attempt` was raised, once the failed attempt has given everything back.
+acceptance.py calls it for a plan whose `spec.attempt` was raised, once the failed attempt has given everything back.
 What is done stays done: the image, the repository, preloaded images, upgraded components and nodes.
 """
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import structlog
 
 from upgrade_manager.api.attempts import is_requested
-from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress
-from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
-from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.in_progress import blocks_next_plan
+from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import attempt, blocker_report, conclusion, write_log
+from upgrade_manager.pipeline import blocker_report, conclusion, write_log
+from upgrade_manager.pipeline.acceptance import Acceptance
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failure, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import is_finalizing
@@ -31,7 +32,7 @@ from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
@@ -47,8 +48,6 @@ _Reportable: TypeAlias = "tuple[Object, Any, Any]"
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
 STALE_CACHE_RETRY = 1.0
-#: Seconds between two checks of a failed plan that gives its settings back.
-RESTORE_RETRY = 5.0
 log = structlog.get_logger(__name__)
 
 
@@ -84,6 +83,9 @@ class PlanReconciler:
         self._parsed: dict[str, ParsedPlan] = {}
         #: The reportable fields of the plan, by uid, at this process's last report.
         self._reported: dict[str, _Reportable] = {}
+        self._acceptance = Acceptance(
+            engine=engine, context=self._context, persist=self._persist, wait_for_caches=self._wait_for_caches
+        )
 
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
@@ -183,7 +185,7 @@ class PlanReconciler:
         if ctx.status.ended:
             return await self._resume(ctx) if is_requested(ctx.raw) else await self._end(ctx)
         if not ctx.status.phase:
-            refused = await self._accept(ctx)
+            refused = await self._acceptance.accept(ctx)
             if refused is not None:
                 return refused
         else:
@@ -192,7 +194,7 @@ class PlanReconciler:
                 await earlier_records.adopt(ctx)
             if not ctx.informers.is_taken_over:
                 # The response to the write that accepts the plan may have been lost.
-                released = await passing_on.release(ctx, map(self._other, self._plans.store.list()))
+                released = await passing_on.release(ctx, map(self._context, self._plans.store.list()))
                 await take_over(ctx)
                 ctx.informers.is_taken_over = released
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
@@ -235,98 +237,17 @@ class PlanReconciler:
         await ctx.informers.prune()
         return RequeueAfter(min(times)) if times else Done()
 
-    async def _accept(self, ctx: ReconcileContext) -> Result | None:
-        """Start the upgrade; return a result if another plan holds the cluster.
-
-        A plan that is created during another upgrade is blocked permanently. A plan that is created while a failed plan
-        gives its settings back starts afterwards.
-        """
-        if is_blocked(objects.status(ctx.raw)):
-            # The process that blocked the plan may have died before it sent the event, or have written no summary.
-            return await self._block(ctx)
-        # Plans are listed from the API server, because the cache may be stale.
-        plans = (await ctx.client.list(UPGRADE_PLANS)).items
-        others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
-        running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
-        if running:
-            ctx.status.block(running)
-            log.warning("upgrade blocked", other=running)
-            return await self._block(ctx)
-        ended = next((objects.name(plan) for plan in others if blocks_next_plan(objects.status(plan))), "")
-        if ended:
-            await ctx.deactivate()
-            ctx.status.wait_for_end(ended)
-            await self._persist(ctx)
-            return RequeueAfter(RESTORE_RETRY)
-        await self._hold_others(ctx, others)
-        await ctx.claim()
-        ctx.record_creator()
-        await self._engine.begin(ctx)
-        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
-        ctx.status["advised"] = passing_on.inherited_advice(others)
-        ctx.status.waiting(self._engine.initial_message(ctx))
-        await self._persist(ctx)
-        log.info("upgrade started")
-        # An earlier version has not created objects for this plan, so that only the release may be left.
-        ctx.informers.is_taken_over = await passing_on.release(ctx, map(self._other, others))
-        return None
-
     async def _resume(self, ctx: ReconcileContext) -> Result:
-        """Begin the next attempt of a plan that has failed, once its end is complete and no other plan runs."""
+        """Begin the next attempt of a plan that has failed, once its end is complete."""
         if ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
             result = await self._end(ctx)
             return Requeue() if isinstance(result, Done) else result
-        plans = (await ctx.client.list(UPGRADE_PLANS)).items
-        others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
-        checked = attempt.held_by(others) or await self._engine.check_again(ctx)
-        if isinstance(checked, Waiting):
-            ctx.status.hold(checked.message)
-            await self._persist(ctx)
-            return RequeueAfter(checked.after or RESTORE_RETRY)
-        await self._hold_others(ctx, others)
-        await ctx.hold(active=True)
-        attempt.begin(ctx)
-        failed = checked if isinstance(checked, Failed) else await self._engine.resume(ctx)
-        if failed is not None:
-            return await self._finish_step(ctx, failed)
-        await self._persist(ctx)
-        log.info("attempt begins", attempt=ctx.owner.attempt)
-        return Requeue()
+        resumed = await self._acceptance.resume(ctx)
+        return await self._finish_step(ctx, resumed) if isinstance(resumed, Failed) else resumed
 
-    async def _block(self, ctx: ReconcileContext) -> Result:
-        await ctx.deactivate()
-        await self._persist(ctx)
-        ctx.events.blocked(ctx.raw)
-        return Done()
-
-    def _other(self, plan: Object) -> ReconcileContext:
+    def _context(self, plan: Object) -> ReconcileContext:
         informers = self._informers.of(objects.name(plan), uid=objects.uid(plan))
         return ReconcileContext.of(plan, self._services, informers)
-
-    async def _hold_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
-        """Write to the plans without a decision, which their next reconcile makes, and remove the label of other plans.
-
-        A write that accepts another plan may have timed out, in this or an earlier process, and arrive later. The write
-        conflicts, because it is pinned to an older resourceVersion. An ended plan keeps the label of the active plan if
-        its clean-up is refused; any plan may have the label from its manifest.
-        """
-        for plan in others:
-            is_decided = (
-                objects.status(plan).get("currentPhase")
-                or objects.is_deleting(plan)
-                or is_blocked(objects.status(plan))
-            )
-            if is_decided and LABEL_ACTIVE not in objects.labels(plan):
-                continue
-            other = self._other(plan)
-            try:
-                await other.deactivate()
-                if not is_decided:
-                    other.status.wait_for_start(ctx.owner.name)
-                    await self._persist(other)
-            except NotFound:
-                continue
-            await self._wait_for_caches(other)
 
     async def _end(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""

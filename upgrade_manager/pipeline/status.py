@@ -31,7 +31,6 @@ from upgrade_manager.api.conditions import (
     set_condition,
 )
 from upgrade_manager.api.display import display_of, failure_reason, is_unseen, readiness_of, where_it_failed
-from upgrade_manager.api.in_progress import wait_command
 from upgrade_manager.api.next_steps import step_entries, with_reminders
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.past_blockers import with_ended
@@ -184,13 +183,6 @@ class StatusPatch:
         """Return the reason of the node's warning; empty without a warning."""
         return str((self._nodes().get(node) or {}).get("reason") or "")
 
-    def was_upgraded(self, node: str) -> bool:
-        """Return True for a node that was upgraded in an earlier attempt."""
-        began, since = parse_time(attempt_began(self._status)), parse_time((self._nodes().get(node) or {}).get("since"))
-        state = self.node_state(node)
-        is_done = state is not None and state.upgraded
-        return is_done and began is not None and since is not None and since < began
-
     def node_message(self, node: str) -> str:
         """Return the node's message; empty without a message."""
         return str((self._nodes().get(node) or {}).get("message") or "")
@@ -212,19 +204,10 @@ class StatusPatch:
         self.waiting("")
         self.healthy()
 
-    def block(self, other: str) -> None:
+    def block(self, text: str) -> None:
         """Refuse the plan, because another plan holds the cluster."""
-        text = (
-            f"UpgradePlan {other} was in progress when this plan was created. Delete this plan. "
-            f"Wait until {other} has ended: {wait_command(other)}. Then create a new one"
-        )
         for type_ in (AVAILABLE, PROGRESSING):
             self._condition(type_, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
-
-    def wait_for_end(self, other: str) -> None:
-        """Hold the plan until another plan, which has failed, has given its settings back."""
-        text = f"Waiting for UpgradePlan {other}, which has failed, to give the settings back that it changed"
-        self.hold(text)
 
     def hold(self, text: str) -> None:
         """Hold the plan, or its next attempt, for the reason of the text."""

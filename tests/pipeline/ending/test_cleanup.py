@@ -79,7 +79,7 @@ async def everything(
     return cluster.context(plan)
 
 
-#: What a new attempt reads again.
+#: The objects that a new attempt reads again.
 PAYLOAD = {"Deployment": ["up-repo"], "Service": ["up-repo"], "VirtualMachineImage": ["up-iso"]}
 
 

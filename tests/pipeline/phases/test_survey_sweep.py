@@ -13,7 +13,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.pipeline.phases.test_iso_checksums_runs import OWN
 from tests.pipeline.phases.test_survey_runs import SKIPPED, found
-from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.cluster_state import PAYLOAD, created_objects, overridden_settings
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, Restarts, restarted
@@ -79,13 +79,14 @@ async def run(story: Story, interruption: Interruption = UNDISTURBED) -> Run:
             await stage.settle()
             await asyncio.sleep(EVENT_RETRY + interruption.gap)
         plan = await stage.plan()
+        kept = PAYLOAD if story.last == "Failed" else ()
         warnings = {one for one in await stage.warnings() if one[0] != "ReconcileError"}
         return Run(
             phases=phases_of(plan),
             survey=(objects.status(plan).get("survey") or {}).get("nodes") or {},
             message=objects.condition(plan, "Progressing")["message"].partition(" in ")[0],
             warnings=warnings,
-            created=await created_objects(simulation),
+            created=[title for title in await created_objects(simulation) if not title.startswith(kept)],
             left=(await overridden_settings(simulation))[3:5],
             writes=managers.lives[0].wire.writes,
             marks=(first, last),

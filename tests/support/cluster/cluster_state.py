@@ -22,7 +22,7 @@ _PASSING = {
 _VOLATILE = {
     "uid", "resourceVersion", "secretVersion", "rebooted", "creationTimestamp", "lastTransitionTime", "lastUpdateTime",
     "lastHeartbeatTime", "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration",
-    "last-apply-time", "since", "startTime", "completionTime", "lastProbeTime",
+    "last-apply-time", "since", "begin", "end", "startTime", "completionTime", "lastProbeTime",
     "rke.cattle.io/plan-probes-passed", "success-count",
     # A crash prolongs waits, so that others become blockers.
     "pastBlockers",
@@ -61,6 +61,15 @@ def _stable(value: Any) -> Any:
     if isinstance(value, list):
         return [_stable(inner) for inner in value]
     return _DURATION.sub("", value) if isinstance(value, str) else value
+
+
+#: The objects that a failure leaves for a new attempt.
+PAYLOAD = (
+    "Deployment harvester-system/upgrade-repo",
+    "EndpointSlice harvester-system/upgrade-repo-",
+    "Service harvester-system/upgrade-repo",
+    "VirtualMachineImage harvester-system/upgrade-iso",
+)
 
 
 async def created_objects(simulation: Simulation, plan: str = "upgrade") -> list[str]:

@@ -32,10 +32,8 @@ from upgrade_manager.pipeline.node_upgrade.report import (
     describe_progress,
     has_started,
     moved_nodes,
-    remove_passed_estimate,
-    report_milestones,
+    report,
     unfinished_nodes,
-    update_estimate,
 )
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.outcome import Failed, Phase, Waiting
@@ -58,8 +56,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
-#: The phase values with which milestones are recorded.
-_PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
 #: The phases whose settings last until the nodes are upgraded.
 _CHANGES = (PhaseName.CLUSTER_UPGRADE, PhaseName.NODE_UPGRADE)
 #: The stores that the gate reads beside the Nodes.
@@ -112,7 +108,7 @@ class NodeUpgrade(Phase):
         state = await _observe(ctx, self._handled_of(ctx))
         if state.single is None:
             state.cluster = await rancher.watched_cluster(ctx)
-        before = (_begin, self._log_anomalies, _decide, _report)
+        before = (_begin, self._log_anomalies, _decide, report)
         for step in (*before, _keep_hooks, _apply_effects, _fail, _pass_gate, _restore_vms):
             result = await step(ctx, state)
             if result is not None:
@@ -224,22 +220,6 @@ async def _change_again(ctx: ReconcileContext, state: State) -> None:
     await ctx.persist()
     await overrides.apply_overrides(ctx)
     state.handled.is_resumed = True
-
-
-async def _report(ctx: ReconcileContext, state: State) -> None:
-    """Record settings and milestones, which an earlier process may not have recorded, and estimate the end."""
-    if ctx.status.phase not in _PHASES:
-        return
-    if not state.handled.settings:
-        overrides.report_changed(ctx, began=ctx.status.phase_began)
-        state.handled.settings = True
-    remove_passed_estimate(ctx)
-    if state.decisions == state.handled.decisions:
-        return
-    report_milestones(ctx, state.decisions)
-    update_estimate(ctx, state.decisions)
-    # If the write of a moved node is delayed or fails, the next reconcile estimates again.
-    state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
 
 
 async def _decide(ctx: ReconcileContext, state: State) -> None:
@@ -402,7 +382,7 @@ async def finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Fa
     ImageCleanup calls it, too: hooks are acknowledged until the plan has succeeded.
     """
     state = await _observe(ctx, handled)
-    for step in (_decide, _report, _apply_effects, _fail, _pass_gate):
+    for step in (_decide, report, _apply_effects, _fail, _pass_gate):
         result = await step(ctx, state)
         if result is not None:
             return result

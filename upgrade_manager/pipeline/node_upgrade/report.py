@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attempts import attempt_began
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import NodeState
@@ -16,6 +17,7 @@ from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.job_failures import last_failure
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.kube import objects
 from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.estimate import completion, finishes
 from upgrade_manager.nodes.gate import is_down_before
@@ -29,6 +31,7 @@ from upgrade_manager.pipeline.node_upgrade.lost_hooks import report_undrained
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_hooked
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Waiting
+from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 
 if TYPE_CHECKING:
@@ -45,10 +48,28 @@ PHASE = PhaseName.NODE_UPGRADE.active
 ESTIMATE = "estimatedCompletion"
 #: Milestones that a user's change of the plan causes.
 _CAUSED_BY_USERS = (MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_RESUMED)
+#: The phase values with which milestones are recorded.
+_PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
 #: Characters of a user's name.
 _MAX_USER = 100
+
+
+async def report(ctx: ReconcileContext, state: State) -> None:
+    """Record settings and milestones, which an earlier process may not have recorded, and estimate the end."""
+    if ctx.status.phase not in _PHASES:
+        return
+    if not state.handled.settings:
+        overrides.report_changed(ctx, began=ctx.status.phase_began)
+        state.handled.settings = True
+    remove_passed_estimate(ctx)
+    if state.decisions == state.handled.decisions:
+        return
+    report_milestones(ctx, state.decisions)
+    update_estimate(ctx, state.decisions)
+    # If the write of a moved node is delayed or fails, the next reconcile estimates again.
+    state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
 
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
@@ -74,7 +95,16 @@ def _user(ctx: ReconcileContext) -> str:
 def _is_done(ctx: ReconcileContext, node: str) -> bool:
     """Return True for a node whose milestones are reported, in this or an earlier attempt."""
     is_reported = ctx.events.is_handled(ctx.raw, MilestoneReason.NODE_UPGRADED, node)
-    return is_reported or ctx.status.was_upgraded(node)
+    return is_reported or _was_upgraded(ctx, node)
+
+
+def _was_upgraded(ctx: ReconcileContext, node: str) -> bool:
+    """Return True for a node that was upgraded in an earlier attempt."""
+    began = parse_time(attempt_began(objects.status(ctx.raw)))
+    since = parse_time(((ctx.status["nodeUpgradeStatuses"] or {}).get(node) or {}).get("since"))
+    state = ctx.status.node_state(node)
+    is_done = state is not None and state.upgraded
+    return is_done and began is not None and since is not None and since < began
 
 
 def update_estimate(ctx: ReconcileContext, decisions: Collection[Decided]) -> None:

@@ -24,9 +24,9 @@ class Handled:
     plan_uid: str = ""
     #: The inputs of the anomalies that are logged; `_log_anomalies` sets the field.
     anomalies: tuple[object, ...] = ()
-    #: The reported decisions, unless they move a node, which the status may not show yet; `_report` sets the field.
+    #: The reported decisions, unless they move a node, which the status may not show yet; `report` sets the field.
     decisions: list[Decided] | None = None
-    #: True once the events about the changed settings are recorded; `_report` sets the field.
+    #: True once the events about the changed settings are recorded; `report` sets the field.
     settings: bool = False
     #: True once a new attempt of the plan has changed the settings again; `_change_again` sets the field.
     is_resumed: bool = False

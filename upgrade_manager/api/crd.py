@@ -141,9 +141,10 @@ def _plan_rules() -> list[dict[str, Any]]:
         "rule": f"{new} == 1 || ({phase})",
         "message": "spec.attempt is 1 or absent in a new UpgradePlan; it is raised by one after a failure",
     }
+    # Each wrong number is refused once, by one rule.
     raised = {
-        "rule": f"{new} == {old} || ({phase} && self.status.currentPhase == '{FAILED}' && {new} > {old} && "
-        f"{new} == {known} + 1)",
+        "rule": f"{new} == {old} || {new} < 1 || !({phase}) || "
+        f"(self.status.currentPhase == '{FAILED}' && {new} > {old} && {new} == {known} + 1)",
         "message": "spec.attempt can only be raised, by one, while status.currentPhase is Failed",
     }
     return [{**rule, "reason": "FieldValueForbidden", "fieldPath": ".spec.attempt"} for rule in (created, raised)]

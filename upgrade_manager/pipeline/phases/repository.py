@@ -139,11 +139,21 @@ async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
     deployment = deployments.get(name, HARVESTER_SYSTEM)
     if deployment is None or not ctx.owner.owns(deployment):
         return await _create(ctx, replicas=replicas) or _created(ctx, name, replicas)
-    if objects.spec(deployment).get("replicas", 1) < replicas:
-        patch = MergePatch({"spec": {"replicas": replicas}}).at(objects.resource_version(deployment))
+    if objects.spec(deployment).get("replicas", 1) >= replicas:
+        return deployment
+    if not any(write.resource == DEPLOYMENTS for write in ctx.writes):
+        patch = MergePatch({"spec": {"replicas": replicas, **_template(ctx, deployment)}})
+        patch = patch.at(objects.resource_version(deployment))
         await ctx.patch(DEPLOYMENTS, name, patch, namespace=HARVESTER_SYSTEM)
-        return _created(ctx, name, replicas)
-    return deployment
+    return _created(ctx, name, replicas)
+
+
+def _template(ctx: ReconcileContext, deployment: Object) -> Object:
+    """Return the change of the containers if a new attempt has another toolkit image; empty otherwise."""
+    wanted = repository_deployment(ctx.owner, image=ctx.toolkit, claim="", replicas=0)
+    now, new = (objects.items(one, "spec", "template", "spec", "containers") for one in (deployment, wanted))
+    is_equal = [one.get("image") for one in now] == [one["image"] for one in new]
+    return {} if is_equal else {"template": {"spec": {"containers": new}}}
 
 
 def _created(ctx: ReconcileContext, name: str, replicas: int) -> Waiting:

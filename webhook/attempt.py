@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import requested_attempt
+from upgrade_manager.api.attempts import requested_attempt, taken_over
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import PhaseName, recorded_phases
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 #: The field to which the findings belong.
 FIELD = "spec.attempt"
+_CREATE = "Create a new UpgradePlan"
 #: As for a new plan; the check of nodes leaves out those that the plan holds cordoned.
 _DENYING = (concurrency, builtin_upgrade, machines, pairing, backups, pause_list, nodes)
 #: Warnings once the components may be half-way.
@@ -69,8 +70,10 @@ def is_raised(*, new: object, old: object) -> bool:
 
 
 def checks_of(plan: object) -> list[Check]:
-    """Return the checks of the plan, which has failed."""
+    """Return the checks of the plan, which has failed; the only one of a plan that has no further attempt."""
     status = objects.mapping(plan, "status")
+    if why := taken_over(status):
+        return [_denial("successor", f"{why}. {_CREATE}")]
     recorded = recorded_phases(status)
     is_half_way = PhaseName.CLUSTER_UPGRADE.active in recorded
     half_way = [_warning(one.CHECK) if is_half_way else one.CHECK for one in _HALF_WAY]
@@ -100,6 +103,13 @@ def _warning(check: Check) -> Check:
     return replace(check, find=find)
 
 
+def _denial(name: str, problem: str) -> Check:
+    async def find(_: Subject) -> Iterable[Finding]:
+        return [Finding(problem=problem)]
+
+    return Check(name=name, field=FIELD, find=find)
+
+
 def _image_check(name: str) -> Check:
     """Return the check that the ISO's image, which the failed attempt has kept, still exists."""
 
@@ -108,6 +118,6 @@ def _image_check(name: str) -> Check:
         if known and await subject.cluster.list(image(known)):
             return []
         why = f"{named(known)} {missing(known).why}" if known else "The plan has recorded no image of the ISO"
-        return [Finding(problem=f"{why}, so that no attempt can go on with it. Create a new UpgradePlan")]
+        return [Finding(problem=f"{why}, so that no attempt can go on with it. {_CREATE}")]
 
     return Check(name="image", field=FIELD, find=find)

@@ -1,39 +1,254 @@
-"""Plans that go on after a failure: one row for each phase and each Job of a node that can fail."""
+"""Plans that go on after a failure: one row for each way to fail, with all that the next attempt creates."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from typing import Any
+
 import pytest
 
-from tests.pipeline.test_failures import FAILURES, Failure
-from tests.support.cluster.simulate import RepairableScenario, Simulate
-from tests.support.managers.upgrade import UpgradeRun, node_states, started
+from hack.simulation import Simulation
+from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
+from tests.support.cluster.survey_world import NO_STATE_PARTITION, report
+from tests.support.managers.resumed_run import Work, comparable, request_attempt, undisturbed
+from tests.support.managers.sweep import cases
+from tests.support.managers.toolkit_config import OWN
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states, phases_of
+from tests.support.webhook.policy_prefixes import image_prefixes
+from upgrade_manager.kube import objects
 
-#: The ways to fail that a mend outside the plan ends.
-_MENDED = {name: failure for name, failure in FAILURES.items() if failure.kept}
+THIRD = "node-1"
+#: The objects that each part of an upgrade creates, with our toolkit.
+ISO = ["VirtualMachineImage iso", "Job checksums"]
+REPOSITORY = ["Deployment repo", "Service repo"]
+PRELOAD, SURVEY = ["Plan image-preload"], ["Plan survey"]
+COMPONENTS = ["Plan agent-hold", "Job cluster-upgrade", "Plan agent-release"]
+AROUND = ["Plan skip-on", "Plan skip-off", "Plan image-cleanup"]
+SINGLE = ["single-node-upgrade node-0", "Plan image-cleanup"]
 
 
-def repeated(stage: UpgradeRun, *, before: int) -> list[str]:
-    """Return the names of Jobs and Plans that the second attempt has created."""
-    made = stage.ledger.created[before:]
-    return [name for path, name in made if path.endswith(("/jobs", "/plans"))]
+def nodes(*drained: str, os: str = "") -> list[str]:
+    """Return the Jobs of nodes that are drained, and of one whose drain is done."""
+    return [
+        *(f"{job} {node}" for node in drained for job in ("pre-drain", "post-drain")),
+        *([f"post-drain {os}"] * bool(os)),
+    ]
+
+
+NODES = [*AROUND, *nodes("node-0", THIRD, SECOND)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One way to fail."""
+
+    faults: dict[str, Any]
+    #: The last phase value before the failure, and the states of nodes then.
+    last: str
+    states: dict[str, str] = field(default_factory=dict)
+    #: The objects that the second attempt creates.
+    left: list[str]
+    scenario: str = "three-nodes"
+    #: The user's change of the spec, together with the attempt.
+    mend: dict[str, Any] = field(default_factory=dict)
+
+
+PRELOADED = dict.fromkeys(("node-0", THIRD, SECOND), "ImagePreloaded")
+FULL_DISK = {"nodes": {"disks": {THIRD: {"used_gib": 290}}}}
+NO_IMPORT = {"image_import": {"attempts": 99, "message": "unexpected EOF"}}
+FINDING = {
+    "faults": [{"work": "survey", "node": SECOND, "exit_code": 0, "message": report(SECOND, NO_STATE_PARTITION)}]
+}
+ROWS = {
+    "a disk is full": Row(
+        faults=FULL_DISK,
+        last="Initializing",
+        left=[*ISO, *REPOSITORY, *PRELOAD, *SURVEY, *COMPONENTS, *NODES],
+    ),
+    "the ISO cannot be imported": Row(
+        faults=NO_IMPORT,
+        last="ISODownloading",
+        left=[*ISO, *REPOSITORY, *PRELOAD, *SURVEY, *COMPONENTS, *NODES],
+    ),
+    "the upgrade is not allowed": Row(
+        faults={"release": {"metadata": {"minUpgradableVersion": "v1.7.5"}}},
+        last="MetadataPopulated",
+        left=[*PRELOAD, *SURVEY, *COMPONENTS, *NODES],
+        mend={"force": True},
+    ),
+    "images cannot be preloaded on a node": Row(
+        faults=fault("prepare", SECOND),
+        last="ImagePreloading",
+        states={**PRELOADED, SECOND: "ImagePreloadFailed"},
+        left=["Plan image-preload without node-0, node-1", *SURVEY, *COMPONENTS, *NODES],
+    ),
+    "a node cannot be surveyed": Row(
+        faults=fault("survey", SECOND),
+        last="ImagePreloading",
+        states=PRELOADED,
+        left=[*SURVEY, *COMPONENTS, *NODES],
+    ),
+    "the survey finds a problem": Row(
+        faults=FINDING,
+        last="ImagePreloading",
+        states=PRELOADED,
+        left=[*SURVEY, *COMPONENTS, *NODES],
+    ),
+    "an agent cannot be held": Row(
+        faults=fault("agent-hold", SECOND),
+        last="ClusterUpgrading",
+        states=PRELOADED,
+        left=[*COMPONENTS, *NODES],
+    ),
+    "the components cannot be upgraded": Row(
+        faults=fault("manifests"),
+        last="ClusterUpgrading",
+        states=PRELOADED,
+        left=[*COMPONENTS, *NODES],
+    ),
+    "a chart cannot be held": Row(
+        faults=fault("skip-on", SECOND),
+        last="NodeUpgrading",
+        states=PRELOADED,
+        left=NODES,
+    ),
+    "the first node cannot be drained": Row(
+        faults=fault("pre-drain", "node-0"),
+        last="NodeUpgrading",
+        states={**PRELOADED, "node-0": "PreDrainFailed"},
+        left=NODES,
+    ),
+    "the second node cannot be drained": Row(
+        faults=fault("pre-drain", SECOND),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PreDrainFailed", THIRD: "ImagePreloaded"},
+        left=[*AROUND, *nodes(SECOND, THIRD)],
+    ),
+    "the last node cannot be drained": Row(
+        faults=fault("pre-drain", THIRD),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PostDrained", THIRD: "PreDrainFailed"},
+        left=[*AROUND, *nodes(THIRD)],
+    ),
+    "the first node's system cannot be upgraded": Row(
+        faults=fault("post-drain", "node-0"),
+        last="NodeUpgrading",
+        states={**PRELOADED, "node-0": "PostDrainFailed"},
+        left=[*AROUND, *nodes(SECOND, THIRD, os="node-0")],
+    ),
+    "the second node's system cannot be upgraded": Row(
+        faults=fault("post-drain", SECOND),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PostDrainFailed", THIRD: "ImagePreloaded"},
+        left=[*AROUND, *nodes(THIRD, os=SECOND)],
+    ),
+    "the last node's system cannot be upgraded": Row(
+        faults=fault("post-drain", THIRD),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PostDrained", THIRD: "PostDrainFailed"},
+        left=[*AROUND, *nodes(os=THIRD)],
+    ),
+    "the witness cannot be drained": Row(
+        scenario="witness",
+        faults=fault("pre-drain", SECOND),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PreDrainFailed", THIRD: "ImagePreloaded"},
+        left=[*AROUND, *nodes(SECOND, THIRD)],
+    ),
+    "the witness's system cannot be upgraded": Row(
+        scenario="witness",
+        faults=fault("post-drain", SECOND),
+        last="NodeUpgrading",
+        states={"node-0": "PostDrained", SECOND: "PostDrainFailed", THIRD: "ImagePreloaded"},
+        left=[*AROUND, *nodes(THIRD, os=SECOND)],
+    ),
+    "one of two nodes cannot be drained": Row(
+        scenario="two-nodes",
+        faults=fault("pre-drain", "node-1"),
+        last="NodeUpgrading",
+        left=[*AROUND, *nodes("node-1")],
+    ),
+    "the images of the only node cannot be preloaded": Row(
+        scenario="one-node",
+        faults=fault("prepare"),
+        last="ImagePreloading",
+        states={"node-0": "ImagePreloadFailed"},
+        left=[*PRELOAD, *SURVEY, *COMPONENTS, *SINGLE],
+    ),
+    "the only node cannot be upgraded": Row(
+        scenario="one-node",
+        faults=fault("single-node-upgrade"),
+        last="NodeUpgrading",
+        states={"node-0": "SingleNodeUpgradeFailed"},
+        left=SINGLE,
+    ),
+}
+#: The rows of the default tier.
+DEFAULT = [
+    "a disk is full",
+    "the ISO cannot be imported",
+    "a node cannot be surveyed",
+    "the second node cannot be drained",
+    "the only node cannot be upgraded",
+]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("what", cases(ROWS, default=DEFAULT))
+async def test_attempt_does_what_is_left_and_nothing_else(what: str) -> None:
+    row = ROWS[what]
+    scenario = RepairableScenario.of(row.scenario, **row.faults)
+    async with Simulation(scenario) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
+        work = simulation.middleware.hook = Work()
+        async with stage.life():
+            await stage.create_plan()
+            failed = await stage.fail()
+            assert phases_of(failed)[-2:] == [row.last, "Failed"]
+            states = node_states(failed)
+            assert states == states | row.states
+            scenario.repair()
+            await request_attempt(stage, work, **row.mend)
+            plan = await stage.succeed()
+            assert work.of(2) == sorted(row.left)
+            assert [one["attempt"] for one in plan["status"]["attempts"]] == [1, 2]
+            assert stage.ledger.conflicts == []
+            # The scenario is repaired, so that this run never fails.
+            assert await comparable(stage) == await undisturbed(scenario, {**BY_VERSION, **row.mend})
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("failure", _MENDED.values(), ids=_MENDED)
-async def test_attempt_goes_on_where_the_plan_failed(simulate: Simulate, failure: Failure) -> None:
-    scenario = RepairableScenario.of(**failure.faults)
-    async with simulate(scenario) as simulation, started(simulation) as stage:
-        failed = await stage.fail()
-        before = len(stage.ledger.created)
-        done = {node for node, state in node_states(failed).items() if state == "PostDrained"}
-        scenario.repair()
-        await stage.patch(spec={"attempt": 2})
-        assert await stage.until("Succeeded", "Failed") == "Failed"
-        await stage.until("NodeUpgrading", "ClusterUpgrading", "ImagePreloading")
-        plan = await stage.succeed()
-        made = repeated(stage, before=before)
-        assert all(name.endswith("-a2") for name in made)
-        assert not any(node in name for node in done for name in made if "node-upgrade" in name)
-        assert plan["status"]["attempt"] == 2
-        assert [entry["attempt"] for entry in plan["status"]["attempts"]] == [1, 2]
-        assert stage.ledger.conflicts == []
+@pytest.mark.long
+async def test_upgrade_goes_on_after_a_failure_in_each_phase(simulate: Simulate) -> None:
+    scenario = RepairableScenario.of(**fault("prepare", SECOND))
+    async with simulate(scenario) as simulation:
+        settings = await overridden_settings(simulation)
+        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
+        work = simulation.middleware.hook = Work()
+        async with image_prefixes(simulation, "me/own"), stage.life():
+            await stage.create_plan()
+            for phase, following in (
+                ("ImagePreloading", "survey"),
+                ("ImagePreloading", "manifests"),
+                ("ClusterUpgrading", "pre-drain"),
+                ("NodeUpgrading", "post-drain"),
+                ("NodeUpgrading", ""),
+            ):
+                failed = await stage.fail()
+                assert phases_of(failed)[-2:] == [phase, "Failed"]
+                scenario.fail_next(following)
+                await request_attempt(stage, work)
+            plan = await stage.succeed()
+        assert work.of(2) == sorted(["Plan image-preload without node-0, node-1", *SURVEY])
+        assert work.of(3) == sorted([*SURVEY, *COMPONENTS])
+        first = next(node for node, state in node_states(failed).items() if state == "PostDrainFailed")
+        assert work.of(4) == sorted([*COMPONENTS, "Plan skip-on", "Plan skip-off", f"pre-drain {first}"])
+        assert work.of(5) == sorted(["Plan skip-on", "Plan skip-off", *nodes(first)])
+        others = {"node-0", SECOND, THIRD} - {first}
+        assert work.of(6) == sorted([*AROUND, *nodes(*others, os=first)])
+        assert [one["attempt"] for one in plan["status"]["attempts"]] == [1, 2, 3, 4, 5, 6]
+        assert condition(plan, "Ready")[0] == "True"
+        assert objects.condition(plan, "Stalled") == {}
+        assert await overridden_settings(simulation) == settings
+        assert await created_objects(simulation) == []

@@ -69,6 +69,7 @@ _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, Nod
 
 #: The only way back: by the state in which a node failed, that in which its Job runs again.
 _AGAIN = {
+    NodeState.IMAGE_PRELOAD_FAILED: NodeState.IMAGE_PRELOADING,
     NodeState.PRE_DRAIN_FAILED: NodeState.PRE_DRAINING,
     NodeState.POST_DRAIN_FAILED: NodeState.POST_DRAINING,
     NodeState.SINGLE_NODE_UPGRADE_FAILED: NodeState.SINGLE_NODE_UPGRADING,

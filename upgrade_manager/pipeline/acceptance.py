@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.attempts import is_requested
 from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress, wait_command
 from upgrade_manager.api.keys import LABEL_ACTIVE
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import attempt
 from upgrade_manager.pipeline.ending import passing_on
 from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
@@ -89,18 +91,25 @@ class Acceptance:
     async def resume(self, ctx: ReconcileContext) -> Result | Failed:
         """Begin the next attempt of a plan that has failed and has ended; return Failed if a check refuses it."""
         others = await _others(ctx)
-        checked = attempt.held_by(others) or await self._engine.check_again(ctx)
+        checked = await attempt.check(ctx, others, self._engine)
         if isinstance(checked, Waiting):
             ctx.status.hold(checked.message)
             await self._persist(ctx)
             return RequeueAfter(checked.after or RESTORE_RETRY)
+        if isinstance(checked, Failed):
+            await attempt.refuse(ctx, checked)
+            await self._persist(ctx)
+            ctx.events.phases(ctx.raw, [FAILED])
+            log.error("attempt refused", cause=checked.message)
+            return Done()
         await self._hold_others(ctx, others)
         await ctx.hold(active=True)
         attempt.begin(ctx)
-        failed = checked if isinstance(checked, Failed) else await self._engine.resume(ctx)
+        failed = await self._engine.resume(ctx)
         if failed is not None:
             return failed
         await self._persist(ctx)
+        toolkit_image.report(ctx)
         log.info("attempt begins", attempt=ctx.owner.attempt)
         return Requeue()
 
@@ -119,7 +128,7 @@ class Acceptance:
         """
         for plan in others:
             is_decided = (
-                objects.status(plan).get("currentPhase")
+                (objects.status(plan).get("currentPhase") and not is_requested(plan))
                 or objects.is_deleting(plan)
                 or is_blocked(objects.status(plan))
             )

@@ -159,7 +159,7 @@ class PlanReconciler:
             return
         ctx.events.replay(ctx.raw)
         ctx.metrics.replay(ctx.raw)
-        toolkit_image.report(ctx, at=ctx.status.accepted)
+        toolkit_image.report(ctx, at=ctx.status.attempt_accepted)
         toolkit_image.report_changes(ctx)
         self._reported[ctx.owner.uid] = recorded
 

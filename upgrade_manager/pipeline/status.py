@@ -351,9 +351,9 @@ class StatusPatch:
         return parse_time(self._entry_time(-1))
 
     @property
-    def accepted(self) -> datetime | None:
-        """The time of the plan's acceptance; None before the acceptance."""
-        return parse_time(self._entry_time(0))
+    def attempt_accepted(self) -> datetime | None:
+        """The time of the plan's acceptance, or of the begin of its present attempt; None before the acceptance."""
+        return parse_time(attempt_began(self._status)) or parse_time(self._entry_time(0))
 
     def _entry_time(self, number: int) -> object:
         entries = self._status.get(_TIMESTAMPS) or [{}]

@@ -70,9 +70,10 @@ def fault(work: str, node: str = "") -> dict[str, Any]:
 
 
 class RepairableScenario(Scenario):
-    """A scenario whose containers succeed after `repair`."""
+    """A scenario whose containers, imports and disks are as they should be after `repair`."""
 
     _is_repaired: bool = PrivateAttr(default=False)
+    _next: tuple[Fault, ...] = PrivateAttr(default=())
 
     @classmethod
     def of(cls, name: str = "three-nodes", **faults: Any) -> Self:
@@ -80,8 +81,18 @@ class RepairableScenario(Scenario):
         return cls.model_validate(scenarios.load(name).changed(**faults).model_dump())
 
     def repair(self) -> None:
-        self._is_repaired = True
+        self._is_repaired, self._next = True, ()
+        # The actors read the fields of a model that others cannot change.
+        self.__dict__["image_import"] = None
+        self.__dict__["nodes"] = self.nodes.model_copy(update={"disks": {}})
+
+    def fail_next(self, work: str, node: str = "") -> None:
+        """Let containers with that work fail from now on, and no others."""
+        self.repair()
+        self._next = (Fault(work=work, node=node, message=TERMINATION_MESSAGE),)
 
     def fault_of(self, work: str, node: str) -> Fault | None:
-        """Return None after the repair."""
-        return None if self._is_repaired else super().fault_of(work, node)
+        """Return None after the repair, but for what fails next."""
+        if not self._is_repaired:
+            return super().fault_of(work, node)
+        return next((one for one in self._next if one.work == work and one.node in {"", node}), None)

@@ -55,6 +55,11 @@ class Initialize(Phase):
         toolkit_image.record(ctx)
         return None
 
+    async def resume(self, ctx: ReconcileContext) -> Failed | None:
+        """Read the Version again: nothing was created from what the plan has recorded of it."""
+        ctx.status["version"] = None
+        return await self.enter(ctx)
+
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the Version, unless recorded, and the other objects, then run the checks until they have finished."""
         running, unfinished = await _running_version(ctx), await unfinished_upgrade.read(ctx)

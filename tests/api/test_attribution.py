@@ -15,6 +15,7 @@ from upgrade_manager.api.spec import UpgradePlanSpec
 CHANGED: dict[str, dict[str, Any]] = {
     "spec.attempt": {"attempt": 2},
     "spec.force": {"force": True},
+    "spec.paused": {"paused": True},
     "spec.nodeUpgradeOption.pauseNodes": {"nodeUpgradeOption": {"pauseNodes": ["node-1"]}},
 }
 USERS = [

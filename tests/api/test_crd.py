@@ -157,13 +157,13 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        (".spec", ["version image upgrade force restoreVM attempt", "imagePreloadOption nodeUpgradeOption"]),
+        (".spec", ["version image upgrade force restoreVM attempt paused", "imagePreloadOption nodeUpgradeOption"]),
         (".status", ["advised attempt attempts blockers cleanupPending conditions currentPhase",
                      "phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display",
-                     "observedGeneration"]),
+                     "observedGeneration pausedBy"]),
             (".status.survey", ["plan nodes"]),
         (".status.checksums", ["isoChecked checked message files"]),
             (".status.toolkitImage", ["repository tag digest kind guessed annotatedImage annotatedKind"]),

@@ -164,6 +164,7 @@ def annotated(key: str, value: str = "true") -> dict[str, Any]:
 #: Changes of each recorded field, as (new, old).
 STEERING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "spec.force": ({**plan(), "spec": {"force": True}}, plan()),
+    "spec.paused": ({**plan(), "spec": {"paused": True}}, plan()),
     "spec.nodeUpgradeOption.pauseNodes": (plan("a", "b"), plan("a")),
     "spec.attempt": ({**plan(), "spec": {"attempt": 2}}, plan()),
 }

@@ -24,6 +24,8 @@ READY = "Ready"
 RECONCILING = "Reconciling"
 #: Present while the upgrade is paused.
 PAUSED = "Paused"
+#: Present while the upgrade has been paused for so long that Harvester's recovery of VMs matters.
+VM_RECOVERY_OFF = "VMRecoveryOff"
 #: Present only if the images of the previous release stay on nodes.
 IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 
@@ -47,6 +49,10 @@ TAKEN_OVER = "TakenOver"
 #: Reason of ImagesNotRemoved.
 CLEANUP_FAILED = "CleanupFailed"
 
+#: Reasons of Paused, beside Paused itself: something that has begun still runs, a node holds before a step.
+PAUSING = "Pausing"
+PAUSE_BEFORE = "PauseBefore"
+
 # Limits of metav1.Condition, in characters.
 MAX_TYPE = 316
 MAX_MESSAGE = 32768
@@ -60,7 +66,8 @@ class Condition(
 
     type: str = Field(
         default="",
-        description="Reconciling, Available, Progressing, Degraded, Ready, Stalled or ImagesNotRemoved.",
+        description="Reconciling, Available, Progressing, Degraded, Ready, Stalled, Paused, VMRecoveryOff or "
+        "ImagesNotRemoved.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(

@@ -89,6 +89,11 @@ class UpgradePlanSpec(ApiModel):
         "with the phase and the node that failed, and repeats nothing that is done.",
         json_schema_extra={"format": "int32", "minimum": 1},
     )
+    paused: bool = Field(
+        default=False,
+        description="Hold the upgrade before the next phase or the next node's drain. What has begun is finished "
+        "first. Condition Paused says where it holds. May be changed at any time.",
+    )
     image_preload_option: ImagePreloadOption = Field(
         default_factory=ImagePreloadOption,
         description="Options of the image preload, which loads the release's images onto the nodes before the upgrade.",

@@ -263,8 +263,10 @@ class UpgradePlanStatus(ApiModel):
         description="Reconciling: the plan has not ended, or its objects are being removed; absent otherwise. "
         "Available: the plan can be executed. Progressing: the upgrade is running; False after its end, and for a plan "
         "that another one blocks. Degraded: an error is being retried. Ready: the cluster is upgraded; Unknown until "
-        "the end. Stalled: something holds the upgrade up, or it has failed; absent otherwise. ImagesNotRemoved: the "
-        "upgrade succeeded, and nodes keep images of the previous release; absent otherwise.",
+        "the end. Stalled: something holds the upgrade up, or it has failed; absent otherwise. Paused: a user has "
+        "paused the upgrade; absent otherwise. VMRecoveryOff: it has been paused for an hour, during which Harvester "
+        "does not recover the VMs of a node that fails; absent otherwise. ImagesNotRemoved: the upgrade succeeded, and "
+        "nodes keep images of the previous release; absent otherwise.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     created_by: str = Field(
@@ -290,6 +292,10 @@ class UpgradePlanStatus(ApiModel):
         description=f"What held the upgrade up, in the order of its end; at most {MAX_PAST}, the longest ones. Absent "
         "while there is nothing.",
         json_schema_extra={"maxItems": MAX_PAST, "x-kubernetes-list-type": "atomic"},
+    )
+    paused_by: str = Field(
+        default="",
+        description="User who paused the upgrade, as admission recorded it; absent while it is not paused.",
     )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _COMMANDS = {
     user_options.CheckOptions: "check:check",
     user_options.CompletionOptions: "completion:completion",
+    user_options.ContinueOptions: "hold:resume",
+    user_options.HoldOptions: "hold:hold",
     user_options.PauseOptions: "pause:pause",
     user_options.PreflightOptions: "preflight:preflight",
     user_options.RemediesOptions: "remedies:remedies",

@@ -42,7 +42,9 @@ _WAIT_EPILOG = (
     "exit status: 0 if it succeeded, 1 if it failed, never starts, was deleted or cannot be read, 2 for a usage error, "
     "3 if it is stalled (--fail-on-stall), 124 after --timeout"
 )
-_PAUSE, _RESUME = "hold nodes before they are drained", "let paused nodes go on"
+_PAUSE, _RESUME = "hold an upgrade, or nodes before they are drained", "let paused nodes go on"
+_CONTINUE = "let a paused upgrade go on"
+_CONTINUE_EPILOG = "exit status: 0; 1 if the plan is unknown or does not hold, or without access, 2 for a usage error"
 _PAUSES_EPILOG = (
     "exit status: 0, also if nothing had to be changed; 1 for an unknown plan or node, or without access, 2 for a usage"
     " error"
@@ -138,6 +140,16 @@ class PauseOptions(PlanOptions):
     nodes: tuple[str, ...]
     #: False to resume them.
     pauses: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldOptions(PlanOptions):
+    """Options of `upgrade-manager pause` without nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinueOptions(PlanOptions):
+    """Options of `upgrade-manager continue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +254,12 @@ def _add_end(parser: argparse.ArgumentParser) -> None:
 
 def _add_pause(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
+    text = "names of nodes; without them the upgrade holds before the next phase or node"
+    parser.add_argument("nodes", metavar="NODE", nargs="*", type=object_name, help=text)
+
+
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
     parser.add_argument("nodes", metavar="NODE", nargs="+", type=object_name, help="names of nodes")
 
 
@@ -278,7 +296,8 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]]
     "remedies": (_REMEDIES, _REMEDIES_EPILOG, _add_remedies),
     "wait": (_WAIT, _WAIT_EPILOG, _add_wait),
     "pause": (_PAUSE, _PAUSES_EPILOG, _add_pause),
-    "resume": (_RESUME, _PAUSES_EPILOG, _add_pause),
+    "continue": (_CONTINUE, _CONTINUE_EPILOG, _add_retry),
+    "resume": (_RESUME, _PAUSES_EPILOG, _add_resume),
     "retry": (_RETRY, _RETRY_EPILOG, _add_retry),
     "report": (_REPORT, _REPORT_EPILOG, _add_report),
     "steps": (_STEPS, _STEPS_EPILOG, _add_steps),
@@ -327,8 +346,10 @@ def _wait_options(flags: argparse.Namespace) -> WaitOptions:
     return WaitOptions(**_plan(flags), timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
 
 
-def _pause_options(flags: argparse.Namespace) -> PauseOptions:
+def _pause_options(flags: argparse.Namespace) -> PlanOptions:
     nodes = tuple(dict.fromkeys(flags.nodes))
+    if not nodes:
+        return HoldOptions(**_plan(flags))
     return PauseOptions(**_plan(flags), nodes=nodes, pauses=flags.command == "pause")
 
 
@@ -343,6 +364,7 @@ _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "remedies": _remedies_options,
     "wait": _wait_options,
     "pause": _pause_options,
+    "continue": lambda flags: ContinueOptions(**_plan(flags)),
     "resume": _pause_options,
     "retry": lambda flags: RetryOptions(**_plan(flags)),
     "report": _report_options,

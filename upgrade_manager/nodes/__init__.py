@@ -13,6 +13,7 @@ __all__ = [
     "model",
     "next_node",
     "node_view",
+    "pauses",
     "pending_hooks",
     "repeated_drain",
     "sequencing",

@@ -49,6 +49,8 @@ class GateRow(Enum):
 
     #: The Cluster requests something else than the manager has set.
     RANCHER = "Cluster", "changed"
+    #: A user has paused the plan, or the node.
+    PAUSE = "UpgradePlan", "paused"
     #: Two Machines name the node, or its Machine is being deleted.
     MACHINE = "Machine", "ambiguous"
     #: Another node is not Ready, cannot be observed, or Rancher cannot apply its plan.
@@ -94,6 +96,8 @@ class Surroundings:
     without_target: Mapping[str, str] = field(default_factory=dict)
     #: The row of Rancher, which is the same for all nodes; None while it is open.
     rancher: Closed | None = None
+    #: The nodes that a pause holds before their next step, each with its row.
+    paused: Mapping[str, Closed] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -104,6 +108,7 @@ class Surroundings:
         missing: Mapping[str, MissingNode],
         waiting: Mapping[str, Sequence[str]],
         rancher: Closed | None,
+        paused: Mapping[str, Closed],
     ) -> Surroundings:
         """Read the nodes of Machines that take no part, if a decision depends on them.
 
@@ -118,7 +123,7 @@ class Surroundings:
         if not any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known):
             names = (view.name for view, _ in decided if not has_target(view, decided))
             lacking = {**{name: f"the VMs of node {name}" for name in names}, **lacking}
-        return cls(decided=decided, unavailable=found, without_target=lacking, rancher=rancher)
+        return cls(decided=decided, unavailable=found, without_target=lacking, rancher=rancher, paused=paused)
 
 
 def reads_others(decided: Iterable[Decided]) -> bool:
@@ -186,7 +191,7 @@ def _held(view: NodeView, decision: Decision, closed: Closed) -> Decision:
     if closed.row is GateRow.RANCHER:
         kept = tuple(effect for effect in decision.effects if not _is_post_drain(effect))
         decision = replace(decision, effects=kept)
-    elif _is_prepared(view, decision) and not view.cordoned:
+    elif closed.row is not GateRow.PAUSE and _is_prepared(view, decision) and not view.cordoned:
         decision = replace(decision, effects=_prepare_again(view))
     return held_back(view, decision, reason=f"for {closed}")
 
@@ -212,6 +217,10 @@ def _is_post_drain(effect: Effect) -> bool:
 
 def _rancher(_: NodeView, around: Surroundings) -> Closed | None:
     return around.rancher
+
+
+def _pause(view: NodeView, around: Surroundings) -> Closed | None:
+    return around.paused.get(view.name)
 
 
 def _machine(view: NodeView, _: Surroundings) -> Closed | None:
@@ -313,6 +322,8 @@ def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bo
     Rancher may drain it without the manager, after a user has acknowledged its hook. A node that a user has uncordoned
     for the VMs of another one is cordoned again after that one's upgrade.
     """
+    if row.row is GateRow.PAUSE:
+        return True
     if row.row is GateRow.CORDON:
         return bool(drained_before(view, list(pairs.values())))
     if row.row is not GateRow.TARGETS:
@@ -323,4 +334,4 @@ def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bo
 
 
 #: In the order of the reports: causes before effects.
-ROWS: tuple[Row, ...] = (_rancher, _machine, _other_node, _cordon, _targets)
+ROWS: tuple[Row, ...] = (_rancher, _pause, _machine, _other_node, _cordon, _targets)

@@ -90,6 +90,10 @@ class Acceptance:
 
     async def resume(self, ctx: ReconcileContext) -> Result | Failed:
         """Begin the next attempt of a plan that has failed and has ended; return Failed if a check refuses it."""
+        if ctx.plan.spec.paused:
+            ctx.status.hold(f"The next attempt waits for {ctx.owner.name} to be continued: spec.paused is true")
+            await self._persist(ctx)
+            return Done()
         others = await _others(ctx)
         checked = await attempt.check(ctx, others, self._engine)
         if isinstance(checked, Waiting):

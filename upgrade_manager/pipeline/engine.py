@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import phase_of
-from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline import pause, write_log
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases import repository
@@ -73,6 +73,10 @@ class Engine:
                 return repository.beside(unfinished, left)
             if following is None:
                 return Completed()
+            if ctx.plan.spec.paused:
+                paused = pause.before(ctx, following.name)
+                if paused is not None:
+                    return repository.beside(paused, left)
             # Log lines of created objects have the phase that creates the objects.
             write_log.in_phase(following.name.active)
             failed = await following.enter(ctx)

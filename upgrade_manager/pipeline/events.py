@@ -44,12 +44,17 @@ SETTING_RESTORED = "SettingRestored"
 #: The order of the events of one second, after warnings; the upgrade of a node ends before the next node's upgrade
 #: begins.
 _ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETTING_RESTORED)
+#: Of the whole plan.
+UPGRADE_PAUSED = "UpgradePaused"
+UPGRADE_CONTINUED = "UpgradeContinued"
 TOOLKIT_IMAGE_CHOSEN = "ToolkitImageChosen"
 TOOLKIT_TAG_GUESSED = "ToolkitTagGuessed"
 _RANKS = {
     **{str(reason): f"n{_ORDER.index(reason)}" for reason in _ORDER},
     TOOLKIT_IMAGE_CHOSEN: "t0",
     TOOLKIT_TAG_GUESSED: "t1",
+    UPGRADE_PAUSED: "p0",
+    UPGRADE_CONTINUED: "p1",
 }
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200

@@ -39,7 +39,7 @@ DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 180
 #: The most nodes of a plan for which all states are exported. With more nodes, each node only has the series of its
 #: current state: with all 17 states, a scrape of 1,000 nodes would be 1.6 MB, nearly all of it zeros.
 MAX_STATE_SETS = 250
-_CONDITIONS = ("Available", "Progressing", "Degraded")
+_CONDITIONS = ("Available", "Progressing", "Degraded", "Paused")
 _STATUSES = ("True", "False", "Unknown")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.conditions import STALLED
+from upgrade_manager.api.conditions import PAUSED, PAUSING, STALLED
 from upgrade_manager.api.node_states import NodeState, recorded_states
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.api.progress import progress_ratio
@@ -110,7 +110,7 @@ class ProgressTracker:
 def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
     """Return True if something holds the plan up, or nothing moved for longer than the phase usually takes for a step.
 
-    A plan that only waits for a user who paused nodes is not stalled.
+    A plan that only waits for a user who paused it, or its nodes, is not stalled.
     """
     if objects.is_condition_true(plan, STALLED):
         return True
@@ -121,5 +121,7 @@ def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
 
 
 def _is_paused(plan: Object) -> bool:
+    if objects.condition(plan, PAUSED).get("reason", PAUSING) != PAUSING:
+        return True
     states = set(recorded_states(objects.status(plan)))
     return NodeState.UPGRADE_PAUSED in states and states.isdisjoint(IN_PROGRESS)

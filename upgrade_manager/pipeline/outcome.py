@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ class Waiting:
     #: An error that the reconciler reports and retries: the phase's own, or one beside its work, such as a refused
     #: write of the repository. The finders of `waits` name its cause.
     error: Exception | None = None
+    #: Where a pause holds the upgrade, after "holds"; empty while something of it runs.
+    held: str = ""
+
+    def again(self, after: float | None) -> Waiting:
+        """Return the wait with the time of the next reconcile."""
+        return replace(self, after=after)
+
+    def at_rest(self, *, after: float | None) -> Waiting:
+        """Return the wait of a paused upgrade of which nothing runs, so that nothing is overdue."""
+        return replace(self, after=after, waits=(), detail="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

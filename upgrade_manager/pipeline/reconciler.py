@@ -16,7 +16,7 @@ from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blocker_report, conclusion, write_log
+from upgrade_manager.pipeline import blocker_report, conclusion, pause, write_log
 from upgrade_manager.pipeline.acceptance import Acceptance
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failure, passing_on, settlement
@@ -200,6 +200,8 @@ class PlanReconciler:
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
+        if ctx.status["pausedBy"]:
+            await pause.observe(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
@@ -207,6 +209,7 @@ class PlanReconciler:
             result = await host_plans.undo(ctx, succeeds=True) or await settlement.settle(ctx) or result
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
+            pause.end(ctx)
         if isinstance(result, Failed):
             await failure.record(ctx, result)
             await self._persist(ctx)
@@ -222,6 +225,8 @@ class PlanReconciler:
         return await self._end(ctx)
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
+        if ctx.plan.spec.paused:
+            waiting = pause.report(ctx, waiting)
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
         ctx.metrics.progress.waiting(ctx.raw, waiting.waits)

@@ -8,13 +8,11 @@ from upgrade_manager.api.attempts import attempt_began
 from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
-    CLEANUP_FAILED,
     CONCURRENT_UPGRADE_BLOCKED,
     DEGRADED,
     EXECUTABLE,
     EXECUTED,
     FALSE,
-    IMAGES_NOT_REMOVED,
     MAX_MESSAGE,
     PROGRESSING,
     RECONCILE_ERROR,
@@ -272,9 +270,9 @@ class StatusPatch:
             elif nodes[name].get("reason") in _BLOCKED:
                 nodes[name] = {key: value for key, value in nodes[name].items() if key not in {"reason", "message"}}
 
-    def images_not_removed(self, message: str) -> None:
-        """Set the condition about images of the previous release that stay on nodes after the upgrade."""
-        self._condition(IMAGES_NOT_REMOVED, TRUE, CLEANUP_FAILED, message)
+    def mark(self, type_: str, reason: str, message: str) -> None:
+        """Set a condition that is present only while it holds."""
+        self._condition(type_, TRUE, reason, message)
 
     def _observe_generation(self) -> None:
         """Mark all conditions as up to date, because `kubectl wait` ignores outdated ones; put Reconciling first."""

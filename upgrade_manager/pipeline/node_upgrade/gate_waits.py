@@ -48,9 +48,11 @@ def gate_waits(
     before = [(view.name, down(view.name, view.ready_since)) for view, _ in pairs]
     seen = set()
     for node, row in [*([("", rancher)] if rancher else []), *sorted(closed.items()), *before]:
-        kind = _WAITS[row.row]
         has_wait = row.row is GateRow.OTHER_NODE and row.name in missing
-        if row.is_passing or has_wait or (kind, row.name) in seen:
+        if row.is_passing or has_wait:
+            continue
+        kind = _WAITS[row.row]
+        if (kind, row.name) in seen:
             continue
         seen.add((kind, row.name))
         yield kind(

@@ -20,6 +20,7 @@ from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.pauses import find_pauses
 from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
@@ -242,7 +243,10 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     absent = {**state.missing, **(await missing_nodes.find_missing_of(ctx, beside) if beside else {})}
     held = {view.name for view, _ in decisions if view.is_held}
     waiting = await held_targets.find_waiting(ctx, state.observed, decisions, held=held) if held else {}
-    around = Surroundings.of(state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back)
+    paused = find_pauses(decisions, spec, plan=ctx.owner.name) if spec.paused else {}
+    around = Surroundings.of(
+        state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back, paused=paused
+    )
     decisions, closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions, without_target=around.without_target)
     state.closed = with_passing(closed, state.decisions)

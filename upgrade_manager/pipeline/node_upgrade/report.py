@@ -9,11 +9,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_began
-from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.job_failures import last_failure
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -24,6 +22,7 @@ from upgrade_manager.nodes.gate import is_down_before
 from upgrade_manager.nodes.milestones import MilestoneReason, reached
 from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
 from upgrade_manager.nodes.next_node import next_node_message, undrained
+from upgrade_manager.nodes.pauses import where_held
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import paused_message
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
@@ -31,6 +30,7 @@ from upgrade_manager.pipeline.node_upgrade.lost_hooks import report_undrained
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_hooked
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Waiting
+from upgrade_manager.pipeline.pause import user_of
 from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 
@@ -52,8 +52,6 @@ _CAUSED_BY_USERS = (MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_RESUMED)
 _PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
-#: Characters of a user's name.
-_MAX_USER = 100
 
 
 async def report(ctx: ReconcileContext, state: State) -> None:
@@ -83,13 +81,8 @@ def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> No
         for milestone in reached(view, decision, now=ctx.now()):
             message = milestone.message
             if milestone.reason in _CAUSED_BY_USERS:
-                message = f"{message} (last change of the plan: {_user(ctx)})"
+                message = f"{message} (last change of the plan: {user_of(ctx)})"
             ctx.events.once(ctx.raw, milestone.reason, message, about=view.name, phase=PHASE, at=milestone.at)
-
-
-def _user(ctx: ReconcileContext) -> str:
-    name = one_line(last_changed_by(ctx.plan.spec, ctx.plan.annotations.raw))
-    return name if len(name) <= _MAX_USER else f"{name[:_MAX_USER]}…"
 
 
 def _is_done(ctx: ReconcileContext, node: str) -> bool:
@@ -189,7 +182,8 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
     is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
     gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back, missing=missing) if is_held else ()
     waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
-    return Waiting(message=progress_message(shown, state, done=done), waits=waiting)
+    held = where_held(state.decisions, state.closed, single=state.single is not None) if ctx.plan.spec.paused else ""
+    return Waiting(message=progress_message(shown, state, done=done), waits=waiting, held=held)
 
 
 def unfinished_nodes(state: State) -> list[Decided]:

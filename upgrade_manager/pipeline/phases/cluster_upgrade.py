@@ -11,6 +11,7 @@ from upgrade_manager.blockers.job_failures import job_failure
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.rancher_cluster import RANCHER
 from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.pipeline import pause
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.host_changes import HOLD
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
@@ -20,6 +21,7 @@ from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
@@ -42,16 +44,7 @@ class ClusterUpgrade(Phase):
         jobs = await ctx.watch(UPGRADE_JOBS)
         job = jobs.get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
-            waiting = await orphaned_jobs.wait(ctx, jobs) or await vm_updates.suspend(ctx)
-            if waiting is not None:
-                return waiting
-            if is_own(ctx.status["toolkitImage"]):
-                # Harvester's toolkit holds the agents back in its Job.
-                held = await host_plans.apply(ctx, HOLD)
-                if not isinstance(held, Completed):
-                    return held
-            await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
-            return new_job_progress(ctx, name, backoff_limit=BACKOFF_LIMIT, work=Component.CLUSTER_UPGRADE)
+            return await self._begin(ctx, jobs, name)
         if HOLD.entry(ctx) is not None:
             await host_plans.discard(ctx, HOLD)
         state = JobState.of(job)
@@ -62,3 +55,21 @@ class ClusterUpgrade(Phase):
             return Failed(cause=f"The upgrade of the components {failure.cause}", log=failure.log)
         # Rancher upgrades the charts that the Job waits for, and its cluster has to be ready.
         return await job_progress(ctx, job, work=Component.CLUSTER_UPGRADE, controllers=(RANCHER,))
+
+    async def _begin(self, ctx: ReconcileContext, jobs: Store, name: str) -> PhaseResult:
+        """Prepare the cluster and create the Job; a paused plan finishes the changes of hosts that have begun."""
+        paused = pause.before(ctx, self.name) if ctx.plan.spec.paused else None
+        if paused is not None and HOLD.entry(ctx) is None:
+            return paused
+        waiting = await orphaned_jobs.wait(ctx, jobs) or await vm_updates.suspend(ctx)
+        if waiting is not None:
+            return waiting
+        if is_own(ctx.status["toolkitImage"]):
+            # Harvester's toolkit holds the agents back in its Job.
+            held = await host_plans.apply(ctx, HOLD)
+            if not isinstance(held, Completed):
+                return held
+        if paused is not None:
+            return paused
+        await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
+        return new_job_progress(ctx, name, backoff_limit=BACKOFF_LIMIT, work=Component.CLUSTER_UPGRADE)

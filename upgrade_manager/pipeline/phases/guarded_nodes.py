@@ -13,7 +13,7 @@ from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.pipeline.host_changes import SKIP
 from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade, finish_drains
 from upgrade_manager.pipeline.node_upgrade.report import has_started
-from upgrade_manager.pipeline.outcome import Completed, Failed
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import host_plans, vm_updates
 from upgrade_manager.pipeline.selections import (
     LOCAL_CLUSTER,
@@ -25,7 +25,10 @@ from upgrade_manager.pipeline.selections import (
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.outcome import PhaseResult, Waiting
+    from upgrade_manager.pipeline.outcome import PhaseResult
+
+#: The wait of a paused plan whose Rancher has not begun.
+_BEFORE_FIRST = Waiting(message="Paused before the first node", waits=(), held="before the first node")
 
 
 class GuardedNodeUpgrade(NodeUpgrade):
@@ -40,12 +43,17 @@ class GuardedNodeUpgrade(NodeUpgrade):
             if suspending is not None:
                 return suspending
         is_new = ctx.status["provisionGeneration"] is None and not has_started(ctx)
+        paused = _BEFORE_FIRST if is_new and ctx.plan.spec.paused else None
+        if paused is not None and SKIP.entry(ctx) is None:
+            return paused
         if ctx.status["singleNode"] is None and (is_new or is_resumed):
             # The watches of the nodes' upgrade stay. So does the Plan, for nodes that join.
             await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES, LOCAL_CLUSTER, MACHINE_PLANS, UPGRADE_JOBS)
             held = await host_plans.apply(ctx, SKIP)
             if not isinstance(held, Completed):
                 return held
+        if paused is not None:
+            return paused
         handled.is_suspended = True
         return await super().run(ctx)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from upgrade_manager.api.conditions import IMAGES_NOT_REMOVED
+from upgrade_manager.api.conditions import CLEANUP_FAILED, IMAGES_NOT_REMOVED
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
@@ -153,7 +153,7 @@ async def _give_up(ctx: ReconcileContext, plan: Object, jobs: Store) -> Complete
     known = sorted(ctx.status.known_nodes())
     nodes = [name for name in known if ctx.status.node_state(name) is not NodeState.IMAGE_CLEANED]
     text = old_images.not_removed(nodes, previous=ctx.status["previousVersion"] or "the previous release", cause=failed)
-    ctx.status.images_not_removed(text)
+    ctx.status.mark(IMAGES_NOT_REMOVED, CLEANUP_FAILED, text)
     ctx.events.warning(ctx.raw, IMAGES_NOT_REMOVED, text)
     return Completed()
 

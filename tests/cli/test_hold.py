@@ -1,0 +1,87 @@
+"""The commands `upgrade-manager pause` and `continue` about a whole plan, as processes; and beside other users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.cli.test_pause import session
+from tests.support.cluster.served import manager, result, served
+from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.process_result import ProcessResult
+from upgrade_manager.cli.hold import change, continuing, pausing
+from upgrade_manager.cli.session import CommandError
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+HELD = "demo holds before {}; what has begun is finished first. To continue: upgrade-manager continue demo"
+
+
+@pytest.mark.rule("control: pause and continue set and remove spec.paused, and say where the plan holds")
+@pytest.mark.real_loop
+async def test_plan_is_paused_and_continued(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+
+        async def run(*line: str) -> ProcessResult:
+            command, *others = line
+            process = await manager(command, f"--kubeconfig={cluster.kubeconfig}", *others, home=tmp_path)
+            return await result(process)
+
+        async def is_paused() -> bool:
+            return objects.is_true(await cluster.client.get(UPGRADE_PLANS, "demo"), "spec", "paused")
+
+        for command in ("pause", "continue"):
+            missing = await run(command, "demo")
+            assert (missing.code, missing.line) == (
+                1,
+                f"upgrade-manager: {cluster_of(missing)}: UpgradePlan demo not found. Run kubectl get upgradeplans",
+            )
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        early = await run("continue", "demo")
+        assert (early.code, early.line) == (1, "upgrade-manager: demo is not paused")
+        for _ in range(2):
+            paused = await run("pause", "demo")
+            assert (paused.code, paused.out, paused.err) == (0, f"{HELD.format('phase ISODownload')}\n", "")
+            assert await is_paused()
+        await cluster.set(currentPhase="NodeUpgrading")
+        assert (await run("pause", "demo")).out == f"{HELD.format('the next node')}\n"
+        gone = await run("continue", "demo")
+        assert (gone.code, gone.out, gone.err) == (0, "demo goes on\n", "")
+        assert not await is_paused()
+        await cluster.set(currentPhase="CleaningUp")
+        late = await run("pause", "demo")
+        assert late.line.endswith("demo is in its last phase, ImageCleanup: nothing of it is left to hold")
+        await cluster.set(currentPhase="Succeeded")
+        ended = await run("pause", "demo")
+        assert (ended.code, ended.line) == (
+            1,
+            "upgrade-manager: demo has ended (Succeeded): nothing of it is left to hold",
+        )
+        assert not await is_paused()
+
+
+def cluster_of(found: ProcessResult) -> str:
+    return found.line.split(": ")[1]
+
+
+async def test_two_users_at_once_each_see_the_plan_of_their_write() -> None:
+    async with Simulation(actors=False) as simulation:
+        await simulation.apply(MANIFEST)
+        client = simulation.client()
+        calls: list[bool] = []
+
+        def decided(plan: Object) -> Object:
+            calls.append(objects.is_true(plan, "spec", "paused"))
+            return continuing(plan)
+
+        await change(session(simulation), "demo", pausing)
+        await change(session(simulation), "demo", decided)
+        with pytest.raises(CommandError, match="demo is not paused"):
+            await change(session(simulation), "demo", decided)
+        await client.patch(UPGRADE_PLANS, "demo", MergePatch({"spec": {"paused": True}}))
+        assert await change(session(simulation), "demo", pausing)
+        assert calls == [True, False]

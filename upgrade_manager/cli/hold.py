@@ -1,0 +1,93 @@
+"""The commands `upgrade-manager pause PLAN` and `continue PLAN`: they set and remove `spec.paused`.
+
+user_commands.py starts them; pipeline/pause.py holds the plan.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.phases import PHASES, PhaseName, phase_of
+from upgrade_manager.cli.pause import ATTEMPTS
+from upgrade_manager.cli.plans import choose, read_plans
+from upgrade_manager.cli.session import CommandError, connected, run_command
+from upgrade_manager.display.view import state_of_plan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, KubeError
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from upgrade_manager.cli.session import Session
+    from upgrade_manager.cli.user_options import ContinueOptions, HoldOptions
+    from upgrade_manager.kube.objects import Object
+
+
+def hold(options: HoldOptions) -> int:
+    """Pause the plan, print where it will hold, and return the exit status."""
+    return run_command("pause", lambda: _hold(options))
+
+
+def resume(options: ContinueOptions) -> int:
+    """Let the plan go on, print what happens, and return the exit status."""
+    return run_command("continue", lambda: _continue(options))
+
+
+async def _hold(options: HoldOptions) -> int:
+    async with connected(command="pause", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = await change(session, options.plan, pausing)
+    sys.stdout.write(f"{held_line(plan)}\n")
+    return 0
+
+
+async def _continue(options: ContinueOptions) -> int:
+    async with connected(command="continue", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = await change(session, options.plan, continuing)
+    sys.stdout.write(f"{objects.name(plan)} goes on\n")
+    return 0
+
+
+def pausing(plan: Object) -> Object:
+    """Return the change that pauses the plan; none if it is paused. Raises CommandError."""
+    if (state := state_of_plan(plan)).is_end:
+        raise CommandError(f"{objects.name(plan)} has ended ({state}): nothing of it is left to hold")
+    if phase_of(objects.text(plan, "status", "currentPhase")) is PHASES[-1]:
+        raise CommandError(f"{objects.name(plan)} is in its last phase, {PHASES[-1]}: nothing of it is left to hold")
+    return {} if objects.is_true(plan, "spec", "paused") else {"spec": {"paused": True}}
+
+
+def continuing(plan: Object) -> Object:
+    """Return the change that lets the plan go on. Raises CommandError for a plan that does not hold."""
+    if not objects.is_true(plan, "spec", "paused"):
+        raise CommandError(f"{objects.name(plan)} is not paused")
+    return {"spec": {"paused": None}}
+
+
+async def change(session: Session, name: str, decide: Callable[[Object], Object]) -> Object:
+    """Change the plan as it is at the write, which another user may have changed meanwhile; return it."""
+    for attempt in range(ATTEMPTS):
+        plan = choose(session, await read_plans(session, name), name)
+        fields = decide(plan)
+        if not fields:
+            return plan
+        patch = MergePatch(fields).at(objects.resource_version(plan))
+        try:
+            return await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch)
+        except Conflict as error:
+            if attempt == ATTEMPTS - 1:
+                raise session.error(str(error)) from error
+        except KubeError as error:
+            raise session.error(str(error)) from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+def held_line(plan: Object) -> str:
+    """Return where the plan will hold, and the command that lets it go on."""
+    phase = phase_of(objects.text(plan, "status", "currentPhase")) or PhaseName.INITIALIZE
+    following = PHASES[PHASES.index(phase) + 1]
+    point = "before the next node" if phase is PhaseName.NODE_UPGRADE else f"before phase {following}"
+    name = objects.name(plan)
+    return f"{name} holds {point}; what has begun is finished first. To continue: upgrade-manager continue {name}"

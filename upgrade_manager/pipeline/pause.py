@@ -1,0 +1,155 @@
+"""The pause of a plan: where it holds, and the conditions and events about it.
+
+engine.py asks `before` at the begin of a phase, nodes/gate.py has the row of the nodes, and reconciler.py calls the
+others while a plan is paused, or was. `spec` is the user's: the manager never writes it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.attribution import last_changed_by
+from upgrade_manager.api.conditions import (
+    PAUSE_BEFORE,
+    PAUSED,
+    PAUSING,
+    TRUE,
+    VM_RECOVERY_OFF,
+    find_condition,
+    remove_condition,
+)
+from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
+from upgrade_manager.api.text import one_line
+from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.events import UPGRADE_CONTINUED, UPGRADE_PAUSED
+from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.release.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Any
+
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: The time after which the condition about the recovery of VMs is set, and the release that needs it.
+RECOVERY_NOTICE = timedelta(hours=1)
+_WITHOUT_RECOVERY = (1, 9, 0)
+#: Characters of a user's name.
+_MAX_USER = 100
+_RECOVERY_OFF = (
+    "The upgrade has been paused for over an hour. Until it has ended, Harvester does not restart the VMs of a node "
+    "that fails. Continue the upgrade, or watch the nodes"
+)
+
+
+def is_paused(ctx: ReconcileContext) -> bool:
+    """Return True if the plan holds before what comes next; nothing comes after the last phase."""
+    return ctx.plan.spec.paused and phase_of(ctx.status.phase) is not PHASES[-1]
+
+
+def before(ctx: ReconcileContext, phase: PhaseName) -> Waiting | None:
+    """Return the wait of a paused plan before the phase."""
+    if not is_paused(ctx):
+        return None
+    return Waiting(message=f"Paused before phase {phase}", waits=(), held=f"before phase {phase}")
+
+
+async def observe(ctx: ReconcileContext) -> None:
+    """Send the event of the recorded pause, and end a pause that the user has ended, before anything begins."""
+    began = _began(ctx)
+    if began is None:
+        return
+    status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
+    by, about = ctx.status["pausedBy"], objects.text(recorded, "lastTransitionTime")
+    phase = _phase_at(status, about)
+    ctx.events.once(ctx.raw, UPGRADE_PAUSED, f"Paused by {by}", about=about, phase=phase, at=began)
+    if is_paused(ctx) or recorded.get("reason") == PAUSE_BEFORE:
+        return
+    lasted = format_duration(seconds_between(began, ctx.now()))
+    text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
+    ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
+    # No field shows the pause afterwards.
+    await ctx.events.sent()
+    end(ctx)
+    # The write conflicts if the plan is paused again meanwhile.
+    await ctx.persist()
+
+
+def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
+    """Set the conditions of a paused plan; return its wait, which is no blocker where nothing runs."""
+    if not is_paused(ctx):
+        return waiting
+    began = _began(ctx) or ctx.now()
+    ctx.status["pausedBy"] = ctx.status["pausedBy"] or user_of(ctx)
+    ctx.status["estimatedCompletion"] = None
+    ctx.status.mark(PAUSED, PAUSED if waiting.held else PAUSING, _message(ctx, waiting, began))
+    after = [seconds for seconds in (waiting.after, _report_recovery(ctx, began)) if seconds is not None]
+    return waiting.at_rest(after=min(after, default=None)) if waiting.held else waiting.again(min(after, default=None))
+
+
+def end(ctx: ReconcileContext) -> None:
+    """Remove what describes a pause."""
+    ctx.status["pausedBy"] = None
+    for type_ in (PAUSED, VM_RECOVERY_OFF):
+        ctx.status["conditions"] = remove_condition(ctx.status["conditions"], type_)
+
+
+def user_of(ctx: ReconcileContext) -> str:
+    """Return the user of the last change of the plan, for messages."""
+    name = one_line(last_changed_by(ctx.plan.spec, ctx.plan.annotations.raw))
+    return name if len(name) <= _MAX_USER else f"{name[:_MAX_USER]}…"
+
+
+def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime) -> str:
+    """Return since when and by whom, where it holds and what runs, with the command at the end."""
+    who = f"by {ctx.status['pausedBy']} at {format_clock(began)}"
+    command = f"upgrade-manager continue {ctx.owner.name}"
+    if waiting.held:
+        return f"Paused {who}. The upgrade holds {waiting.held}, and nothing of it runs. To continue: {command}"
+    runs = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
+    return f"Paused {who}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
+
+
+def _next_point(ctx: ReconcileContext) -> str:
+    phase = phase_of(ctx.status.phase)
+    if phase is None or phase is PhaseName.NODE_UPGRADE:
+        return "before the next node"
+    return f"before phase {PHASES[PHASES.index(phase) + 1]}"
+
+
+def _report_recovery(ctx: ReconcileContext, began: datetime) -> float | None:
+    """Set the condition about the recovery of VMs once it is due; return the seconds until then."""
+    if not _lacks_recovery(ctx):
+        return None
+    left = RECOVERY_NOTICE.total_seconds() - seconds_between(began, ctx.now())
+    if left > 0:
+        return left
+    ctx.status.mark(VM_RECOVERY_OFF, VM_RECOVERY_OFF, _RECOVERY_OFF)
+    return None
+
+
+def _lacks_recovery(ctx: ReconcileContext) -> bool:
+    """Return True if the running Harvester recovers no VMs while a plan is unfinished."""
+    is_upgraded = PhaseName.CLUSTER_UPGRADE.completed in ctx.status.recorded_phases()
+    running = (ctx.release if is_upgraded else "") or ctx.status["previousVersion"] or ""
+    try:
+        core = Version.parse(running).core
+    except InvalidVersion:
+        return False
+    return core is not None and core >= _WITHOUT_RECOVERY
+
+
+def _began(ctx: ReconcileContext) -> datetime | None:
+    """Return the begin of the recorded pause; None without one."""
+    found = find_condition(ctx.status["conditions"], PAUSED)
+    return parse_time(found.get("lastTransitionTime")) if found and found.get("status") == TRUE else None
+
+
+def _phase_at(status: Mapping[str, Any], moment: str) -> str:
+    """Return the phase value at that time, which each process names that sends the events again."""
+    entries = status.get("phaseTransitionTimestamps") or []
+    earlier = [one["phase"] for one in entries if (one.get("phaseTransitionTimestamp") or "") < moment]
+    return str(earlier[-1] if earlier else next(iter(recorded_phases(status)), ""))

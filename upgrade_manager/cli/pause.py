@@ -1,6 +1,6 @@
 """The commands `upgrade-manager pause` and `resume`: names in a plan's pause list, set and removed.
 
-user_commands.py starts them, hold.py repeats a change as often; nodes/sequencing.py decides by the list which node starts.
+user_commands.py starts them, hold.py repeats a change as often; nodes/sequencing.py decides by the list.
 """
 
 from __future__ import annotations

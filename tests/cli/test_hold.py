@@ -49,8 +49,8 @@ async def test_plan_is_paused_and_continued(tmp_path: Path) -> None:
             assert await is_paused()
         await cluster.set(currentPhase="NodeUpgrading")
         assert (await run("pause", "demo")).out == f"{HELD.format('the next node')}\n"
-        gone = await run("continue", "demo")
-        assert (gone.code, gone.out, gone.err) == (0, "demo goes on\n", "")
+        ended = await run("continue", "demo")
+        assert (ended.code, ended.out, ended.err) == (0, "demo goes on\n", "")
         assert not await is_paused()
         await cluster.set(currentPhase="CleaningUp")
         late = await run("pause", "demo")

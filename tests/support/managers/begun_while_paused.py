@@ -34,14 +34,14 @@ class BegunWhilePaused:
 
 def holds(plan: Object) -> bool:
     """Return True for a paused plan of which nothing runs."""
-    return objects.condition(plan, PAUSED).get("reason", PAUSING) != PAUSING
+    return objects.text(objects.condition(plan, PAUSED), "reason") not in {"", PAUSING}
 
 
 def _begins(collection: str, new: Object, old: Object | None) -> bool:
     if old is None:
-        is_ours = LABEL_PLAN_UID in objects.labels(new)
+        is_created_by_plan = LABEL_PLAN_UID in objects.labels(new)
         # The system-upgrade-controller creates the Jobs of Plans.
-        return collection in _CREATED and is_ours and objects.namespace(new) != "cattle-system"
+        return collection in _CREATED and is_created_by_plan and objects.namespace(new) != "cattle-system"
     if collection == _SECRETS:
         before, after = (objects.annotations_of(one).get(ANNOTATION_PRE_HOOK, "") for one in (old, new))
         return after not in {"", before}

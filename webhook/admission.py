@@ -102,15 +102,18 @@ class Admission:
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
+        changed = [TOOLKIT_IMAGE] if _toolkit(request.new) != _toolkit(request.old) else []
         if attempt.is_raised(new=request.new, old=request.old):
-            return _too_many_names(new) or _verdict(await run_checks(attempt.checks_of(request.old), new))
-        is_other_toolkit = _toolkit(request.new) != _toolkit(request.old)
+            if is_skipped(request.new):
+                return Verdict()
+            checks = [*attempt.checks_of(request.old), *changed]
+            return _too_many_names(new) or _verdict(await run_checks(checks, new))
 
         async def find(subject: Subject) -> Iterable[Finding]:
             return [*await find_unknown(subject, added), *late_pauses(request.new, added)]
 
         pauses = replace(PAUSE_LIST, find=find)
-        checks = [*([pauses] if added else []), *([TOOLKIT_IMAGE] if is_other_toolkit else [])]
+        checks = [*([pauses] if added else []), *changed]
         if not checks:
             return Verdict()
         return (_too_many_names(new) if added else None) or _verdict(await run_checks(checks, new))
@@ -136,7 +139,7 @@ class Admission:
 
 
 def is_skipped(plan: object) -> bool:
-    """Return True if the plan's creation is not checked."""
+    """Return True if the plan's creation and its attempts are not checked."""
     return objects.strings(plan, "metadata", "annotations").get(ANNOTATION_SKIP_WEBHOOK) == "true"
 
 

@@ -79,10 +79,11 @@ async def comparable(stage: UpgradeRun) -> dict[str, Any]:
     return state
 
 
-async def denials(stage: UpgradeRun, **spec: Any) -> list[str]:
-    """Return the webhook's reasons to deny a change of the plan's spec."""
+async def denials(stage: UpgradeRun, annotations: dict[str, str] | None = None, **spec: Any) -> list[str]:
+    """Return the webhook's reasons to deny a change of the plan."""
     old = await stage.plan()
-    new = {**old, "spec": {**objects.spec(old), **spec}}
+    metadata = {**old["metadata"], "annotations": {**objects.annotations_of(old), **(annotations or {})}}
+    new = {**old, "metadata": metadata, "spec": {**objects.spec(old), **spec}}
     request = AdmissionRequest(
         uid="1", operation="UPDATE", kind=PLAN_KIND, subresource="", name=stage.name, new=new, old=old
     )

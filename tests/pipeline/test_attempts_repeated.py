@@ -57,6 +57,7 @@ async def end(stage: UpgradeRun, scenario: RepairableScenario) -> None:
         pytest.param(("post-drain", "node-0"), ("post-drain", SECOND), nodes(THIRD, os=SECOND), id="the next node"),
     ],
 )
+@pytest.mark.thin
 async def test_second_failure_is_followed_by_a_third_attempt(
     first: tuple[str, str], second: tuple[str, str], left: list[str]
 ) -> None:
@@ -75,6 +76,7 @@ async def test_second_failure_is_followed_by_a_third_attempt(
 
 
 @pytest.mark.parametrize("what", ["pre-drain", "post-drain"])
+@pytest.mark.full
 async def test_attempt_goes_on_after_a_day(what: str) -> None:
     """The API server has forgotten all events, and users have removed what was kept."""
     async with failed_run(what) as (stage, work, scenario):
@@ -94,6 +96,7 @@ async def test_attempt_goes_on_after_a_day(what: str) -> None:
         assert "Entering phase ISODownload" not in messages
 
 
+@pytest.mark.full
 async def test_manager_that_starts_later_begins_the_attempt() -> None:
     """No manager runs between the failure and the request."""
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
@@ -150,6 +153,7 @@ async def test_attempt_without_the_image_is_refused() -> None:
 
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by version", "by image"])
 @pytest.mark.parametrize("when", ["while it runs", "after its end"])
+@pytest.mark.thin
 async def test_attempt_after_another_plan_is_refused(spec: dict[str, Any], when: str) -> None:
     async with failed_run("pre-drain", spec=spec) as (stage, _, _):
         following = replace(stage, name="next")

@@ -108,6 +108,8 @@ class Acceptance:
             return Done()
         await self._hold_others(ctx, others)
         await ctx.hold(active=True)
+        # The end of an attempt that this version has recorded has labelled what an earlier version created.
+        ctx.informers.is_taken_over = bool(ctx.status["attempts"])
         attempt.begin(ctx)
         failed = await self._engine.resume(ctx)
         if failed is not None:

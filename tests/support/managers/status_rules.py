@@ -14,6 +14,14 @@ from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, PhaseNam
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
+#: The only ways back of a node, in the write that begins an attempt.
+_WAYS_BACK = {
+    "ImagePreloadFailed": "ImagePreloading",
+    "PreDrainFailed": "PreDraining",
+    "PostDrainFailed": "PostDraining",
+    "SingleNodeUpgradeFailed": "SingleNodeUpgrading",
+}
+
 
 class StatusHistory:
     """Checks the successive statuses of a plan."""
@@ -22,6 +30,7 @@ class StatusHistory:
         self._entries: list[Object] = []
         self._nodes: dict[str, str] = {}
         self._conditions: dict[str, Object] = {}
+        self._attempt = 1
         #: True if another plan has blocked it; this is final.
         self.is_blocked = False
 
@@ -34,6 +43,7 @@ class StatusHistory:
         """Check the next status and return one sentence for each violation."""
         status = objects.status(plan)
         violations = [
+            *self._begun(status),
             *self._phases(status),
             *self._states(status),
             *self._check_conditions(plan, status),
@@ -50,6 +60,16 @@ class StatusHistory:
     def _blocked(self, status: Object) -> Iterator[str]:
         if self.is_blocked:
             yield f"wrote the status of a plan that is blocked: {status}"
+
+    def _begun(self, status: Object) -> Iterator[str]:
+        """Check a new attempt, which takes back the failure alone."""
+        attempt = status.get("attempt") or 1
+        if attempt != self._attempt and (attempt != self._attempt + 1 or self.last != FAILED):
+            yield f"attempt {attempt} began after attempt {self._attempt} in {self.last}"
+        if attempt != self._attempt:
+            self._entries = self._entries[:-1]
+            self._nodes = {name: _WAYS_BACK.get(state, state) for name, state in self._nodes.items()}
+        self._attempt = attempt
 
     def _phases(self, status: Object) -> Iterator[str]:
         entries = status.get("phaseTransitionTimestamps") or []

@@ -161,14 +161,14 @@ async def check_success(stage: UpgradeRun, *, exact: bool = True) -> list[str]:
 
 
 async def _event_errors(stage: UpgradeRun, plan: Object) -> list[str]:
-    """Report events that were not recorded once."""
-    counts, own = Counter[str](), []
+    """Report events that were not recorded once, or, of what attempts repeat, once in each attempt."""
+    counts, own, attempts = Counter[str](), [], objects.status(plan).get("attempt") or 1
     for event in await stage.events():
         if event["involvedObject"].get("uid") == objects.uid(plan):
             counts[event["message"]] += event["count"]
             own.append(event)
     wrong = [f"{text!r} was recorded {counts[text]} times" for text in SUCCESS_EVENTS if counts[text] != 1]
-    wrong += [f"{one!r} was recorded {count} times" for one, count in milestones(own).items() if count > 1]
+    wrong += [f"{one!r} was recorded {count} times" for one, count in milestones(own).items() if count > attempts]
     return wrong
 
 

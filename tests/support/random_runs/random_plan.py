@@ -65,6 +65,11 @@ class Failing:
     cure: dict[str, Any] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def is_mended(self) -> bool:
+        """True if the repair alone lets another attempt of the same plan succeed."""
+        return not self.cure and not self.annotations
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
@@ -106,6 +111,13 @@ class RandomPlan:
     #: Seconds by which the managers' clocks are ahead of the API server's.
     skew: float
 
+    @property
+    def resumes(self) -> bool:
+        """True if the plan that fails gets another attempt after the repair; else another plan follows."""
+        # Drawn apart, so that the other decisions of a seed stay as they were.
+        has_attempt = Random(f"attempts of random run {self.seed}").random() < 0.6
+        return self.failing is not None and self.failing.is_mended and has_attempt
+
     def __str__(self) -> str:
         """Describe it in one line."""
         interruptions = [
@@ -116,7 +128,8 @@ class RandomPlan:
             *([f"fails for {self.failing.what}"] if self.failing else []),
             *([f"deleted after {self.deleted}"] if self.deleted else []),
             *([f"rival after {self.rival}"] if self.rival else []),
-            *([f"then {self.following}"] if self.failing or self.deleted else []),
+            *(["then its next attempt"] if self.resumes else []),
+            *([f"then {self.following}"] if (self.failing or self.deleted) and not self.resumes else []),
         ]
         return "; ".join(
             [

@@ -208,7 +208,7 @@ class UserActions:
                 self.faults += await end_state_checks.check_failure(first, drawn.failing)
                 self.faults += await end_state_checks.check_frozen(first, self._before, strategy=self._keeps_strategy)
                 self.faults += await end_state_checks.check_hosts(first)
-                await self._follow(first, is_there=True)
+                await (self._resume(first) if drawn.resumes else self._follow(first, is_there=True))
             else:
                 self._last = first
         if self._blocked is not None:
@@ -247,6 +247,16 @@ class UserActions:
         is_first = condition(await rival.plan(), "Available")[1] == "ConcurrentUpgradeBlocked"
         first, self._blocked = (stage, rival) if is_first else (rival, stage)
         return first
+
+    async def _resume(self, first: UpgradeRun) -> None:
+        """Request the next attempt of the plan that has failed; it must succeed."""
+        self._drawn.scenario.repair()
+        await asyncio.sleep(self._drawn.following.pause)
+        self._last = first
+        attempt = MergePatch({"spec": {"attempt": 2}})
+        await _retry(partial(first.client.patch, UPGRADE_PLANS, first.name, attempt))
+        await _until(first, lambda plan: objects.status(plan).get("attempt") == 2)
+        await first.until_ended()
 
     async def _follow(self, first: UpgradeRun, *, is_there: bool = False) -> None:
         """Create the plan after the first one; it must succeed."""

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.support.managers.incidents import held_up, taken
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.display.model import View
+from upgrade_manager.kube import objects
 
 #: By beginning: commands of screens that are not run here, and why.
 NOT_RUN = {
@@ -35,7 +36,7 @@ NOT_RUN = {
     "tail ": "it runs on a node",
     "touch ": "it runs on a node",
     "curl ": "it runs on a node, for the server of the ISO",
-    "upgrade-manager ": "tests/cli/test_check.py and test_remedies.py run it",
+    "upgrade-manager ": "tests/cli/test_check.py, test_remedies.py and test_retry.py run it",
     "kubectl -n harvester-system describe deployment harvester-upgrade-manager": "the manager here is no Deployment",
 }
 #: By beginning: commands that show an error, which is what they are for.
@@ -147,7 +148,7 @@ async def test_upgrade_goes_on_after_the_lines_of_its_screen(
         # Those of further blockers follow where they fit.
         assert lines[: len(known)] == known
         prompt = await stack.enter_async_context(shell_at(run, shell, tmp_path))
-        # The cause of a failure is mended before the line that creates the next plan.
+        # The cause of a failure is mended before the line that retries.
         if view.next_steps:
             await incident.by_hand(run)
         await run_all(prompt, [*view.leader.commands, *lines])
@@ -156,8 +157,9 @@ async def test_upgrade_goes_on_after_the_lines_of_its_screen(
         if incident.is_dead:
             await stack.enter_async_context(run.life(seed="another manager"))
         if name not in NOT_MENDED:
-            following = replace(run, name="upgrade-2") if view.next_steps else run
-            assert await following.until_ended() == SUCCEEDED
+            if view.next_steps:
+                await run.until_plan(lambda plan: objects.status(plan).get("attempt") == 2)
+            assert await run.until_ended() == SUCCEEDED
             await run.settle()
         await run_all(prompt, undos(view))
 

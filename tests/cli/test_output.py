@@ -17,12 +17,13 @@ from tests.support.managers.displayed import MANIFEST, condition
 from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.cli.options import command_line
 from upgrade_manager.cli.toolkit_options import JOB_COMMANDS
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 #: Command lines: those with a cluster, and those without one.
 ONLINE = (
     *("check", "check -o json", "preflight", "status", "status -o json", "status -o yaml", "wait --timeout=0s"),
-    *("pause demo node-1", "resume demo node-1", "remedies", "report -o -", "retry demo"),
+    *("pause demo node-1", "resume demo node-1", "remedies", "report -o -", "retry failed"),
 )
 OFFLINE = ("steps --from v1.7.1 --to v1.8.0", "completion bash", "--help", "--version", "status --help")
 SERVICES = {"run", "webhook"}
@@ -36,6 +37,10 @@ async def cluster(folder: Path) -> AsyncIterator[Served]:
     async with served(folder) as running:
         await running.client.create(UPGRADE_PLANS, MANIFEST)
         await running.set(currentPhase="NodeUpgrading", conditions=[condition("Progressing", ARROW)])
+        # A plan that has failed, for its next attempt.
+        await running.client.create(UPGRADE_PLANS, MANIFEST | {"metadata": {"name": "failed"}})
+        patch = MergePatch({"status": {"currentPhase": "Failed"}})
+        await running.client.patch(UPGRADE_PLANS, "failed", patch, subresource="status")
         yield running
 
 

@@ -24,7 +24,8 @@ _LATER = "the upgrade of the components, the upgrade of node-0"
 LINES = [
     "Attempt 2 of demo goes on with phase NodeUpgrade",
     f"Not repeated: the download of the ISO, the preload of images, {_LATER}",
-    "Left: node-1, node-2",
+    "Repeated: the failed Job of node-2",
+    "Then: node-1",
     "Watch it: upgrade-manager status demo --watch",
 ]
 

@@ -57,7 +57,7 @@ FAILURES = {
         last="ISODownloading",
         cause=(
             "VirtualMachineImage harvester-system/upgrade-iso: import failed: unexpected EOF. Check the Version's ",
-            "EOF. Check the Version's spec.isoURL and spec.isoChecksum, then create a new plan",
+            "EOF. Check the Version's spec.isoURL and spec.isoChecksum, then retry",
         ),
         again=BY_IMAGE,
     ),

@@ -96,6 +96,10 @@ async def test_message_of_a_webhook_that_refuses_a_job() -> None:
     assert first_blocker(plan) == ("WriteRefused", message)
 
 
+KEPT = (
+    "The image of the ISO stays, 6.4 GiB in each replica of its volume, until this plan is deleted or another one is "
+    "accepted"
+)
 FULL = "no space left on device"
 FAULT: dict[str, Any] = {"faults": [{"work": "post-drain", "node": SECOND, "message": FULL}]}
 
@@ -111,19 +115,20 @@ async def test_messages_of_a_node_that_cannot_be_upgraded() -> None:
     )
     assert condition(plan, "Progressing")[2] == f"{cause}. Log: {log}"
     assert condition(plan, "Degraded")[2] == (
-        f"{cause}. Do not uncordon {SECOND}; correct the cause, then create a new UpgradePlan"
+        f"{cause}. {KEPT}. Do not uncordon {SECOND}; correct the cause, then retry: upgrade-manager retry upgrade"
     )
     steps = [one["text"] for one in objects.status(plan)["nextSteps"]]
     assert steps[:2] == [
-        f"Do not uncordon {SECOND}; correct the cause, then create a new UpgradePlan",
+        f"Do not uncordon {SECOND}; correct the cause, then retry",
         "Upgraded nodes keep the new release: node-0",
     ]
     assert steps[2].startswith(f"Node {SECOND} stays cordoned, because Rancher waits for this manager (Secret ")
-    assert steps[2].endswith("Do not uncordon it: the next UpgradePlan continues there")
+    assert steps[2].endswith("Do not uncordon it: the next attempt or UpgradePlan continues there")
     waits = "drain hooks in Cluster fleet-local/local keep Rancher from upgrading it with VMs running there"
     assert steps[3:] == [
         f"Node node-1 waits: {waits}. Do not remove the hooks",
+        KEPT,
         "The log of the failed Job has the cause",
-        "Once the cause is corrected, create a new UpgradePlan. This command creates one with the same spec",
+        "Or retry with kubectl",
         WITHOUT_MANAGER.text,
     ]

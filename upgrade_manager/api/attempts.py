@@ -49,6 +49,11 @@ def taken_over(status: Mapping[str, Any]) -> str:
     return f"{str(degraded.get('message')).partition('. ')[0]}, so that this one has no further attempt"
 
 
+def retry_command(plan: str) -> str:
+    """Return the command that requests the next attempt of a plan."""
+    return f"upgrade-manager retry {plan}"
+
+
 def attempt_began(status: Mapping[str, Any]) -> str:
     """Return the time at which the present attempt began; empty for the first one."""
     attempt = attempt_of(status)

@@ -33,11 +33,11 @@ from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
 from upgrade_manager.api.phases import (
     FAILED,
-    PHASE_VALUES,
-    PHASES,
     SUCCEEDED,
     TERMINAL,
     PhaseName,
+    failed_phase,
+    last_value,
     phase_of,
     recorded_phases,
 )
@@ -219,7 +219,7 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
 
 def failure_reason(recorded: list[str]) -> FailureReason:
     """Return the reason of a failed plan from its recorded phase values."""
-    return _CHECKED.get(_last(recorded)) or _FAILURES[failed_phase(recorded)]
+    return _CHECKED.get(last_value(recorded)) or _FAILURES[failed_phase(recorded)]
 
 
 def where_it_failed(status: Mapping[str, Any], *, cordoned: Sequence[str] = ()) -> str:
@@ -230,19 +230,6 @@ def where_it_failed(status: Mapping[str, Any], *, cordoned: Sequence[str] = ()) 
         return f"Failed in {phase}: {upgraded_nodes(status)} of {len(recorded_states(status))} nodes upgraded{left}"
     unchanged = "no node" if phase is PhaseName.CLUSTER_UPGRADE else "neither components nor nodes"
     return f"Failed in {phase}: this plan has upgraded {unchanged}{left}"
-
-
-def _last(recorded: list[str]) -> str:
-    """Return the last value before the end."""
-    return next((value for value in reversed(recorded) if value in PHASE_VALUES), PhaseName.INITIALIZE.active)
-
-
-def failed_phase(recorded: list[str]) -> PhaseName:
-    """Return the phase that ran, or that was to begin."""
-    last = _last(recorded)
-    phase = phase_of(last) or PhaseName.INITIALIZE
-    following = PHASES[PHASES.index(phase) + 1 :]
-    return following[0] if following and last == phase.completed else phase
 
 
 def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:

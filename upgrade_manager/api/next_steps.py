@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Entries in the status.
 MAX_STEPS = 30
-#: The last entries, which stay: the log, the next plan, and the way without the manager.
+#: The last entries, which stay: the log, the way by kubectl or the next plan, and the way without the manager.
 LAST = 3
 #: Nodes in one state that have an entry each; a further one is for all others.
 MAX_NODES = 8

@@ -43,6 +43,11 @@ class NodeState(StrEnum):
         """True if the node runs the new release."""
         return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group
 
+    @property
+    def failed(self) -> bool:
+        """True if its upgrade failed, which a new attempt repeats."""
+        return self in _FATAL
+
 
 #: In the order of an upgrade.
 GROUPS: tuple[tuple[NodeState, ...], ...] = (

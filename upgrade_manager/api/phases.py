@@ -162,6 +162,19 @@ def recorded_phases(status: Mapping[str, Any]) -> list[str]:
     return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
 
 
+def last_value(recorded: list[str]) -> str:
+    """Return the last of the values before the end."""
+    return next((value for value in reversed(recorded) if value in _PHASE_BY_VALUE), PhaseName.INITIALIZE.active)
+
+
+def failed_phase(recorded: list[str]) -> PhaseName:
+    """Return the phase in which a plan with these values failed, or that was to begin."""
+    last = last_value(recorded)
+    phase = _PHASE_BY_VALUE[last]
+    following = PHASES[PHASES.index(phase) + 1 :]
+    return following[0] if following and last == phase.completed else phase
+
+
 def skipped_phases(recorded: Collection[str]) -> frozenset[PhaseName]:
     """Return the phases without a record before a recorded value: the plan passed them under a manager without them."""
     known = [PHASE_VALUES.index(value) for value in recorded if value in _PHASE_BY_VALUE]

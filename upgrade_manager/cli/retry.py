@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_of, is_requested
 from upgrade_manager.api.node_states import state_of
-from upgrade_manager.api.phases import FAILED, PHASE_SPECS, PhaseName, phase_of, recorded_phases
+from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plans import read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command
@@ -23,6 +23,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import RetryOptions
     from upgrade_manager.kube.objects import Object
@@ -32,6 +33,15 @@ _DONE = {
     PhaseName.ISO_DOWNLOAD: "the download of the ISO",
     PhaseName.IMAGE_PRELOAD: "the preload of images",
     PhaseName.CLUSTER_UPGRADE: "the upgrade of the components",
+}
+#: The work of the phase that failed.
+_REPEATED = {
+    PhaseName.INITIALIZE: "the checks",
+    PhaseName.ISO_DOWNLOAD: "the download of the ISO",
+    PhaseName.IMAGE_PRELOAD: "the preload of images on nodes that have not completed it, and the node survey",
+    PhaseName.CLUSTER_UPGRADE: "the Job that upgrades the components",
+    PhaseName.NODE_UPGRADE: "the failed Job of {}",
+    PhaseName.IMAGE_CLEANUP: "the removal of images on nodes that have not completed it",
 }
 
 
@@ -71,29 +81,29 @@ async def _request(session: Session, plan: Object) -> None:
 
 
 def lines_of(plan: Object) -> Iterator[str]:
-    """Yield what the next attempt does, and what it does not repeat."""
+    """Yield what the next attempt does, and what it repeats and does not repeat."""
     status, name = objects.status(plan), objects.name(plan)
     recorded = recorded_phases(status)
-    done = [spec.name for spec in PHASE_SPECS if spec.completed in recorded]
-    states = {node: state_of((entry or {}).get("state")) for node, entry in _nodes(status)}
+    phase = failed_phase(recorded)
+    states = _states(status)
     upgraded = [node for node, state in states.items() if state is not None and state.upgraded]
-    yield f"Attempt {attempt_of(status) + 1} of {name} goes on with phase {_first_phase(recorded)}"
-    kept = [text for phase, text in _DONE.items() if phase in done]
+    yield f"Attempt {attempt_of(status) + 1} of {name} goes on with phase {phase}"
+    kept = [text for one, text in _DONE.items() if one.completed in recorded]
     if upgraded:
-        kept.append(f"the upgrade of {name_list(sorted(upgraded))}")
+        kept.append(f"the upgrade of {name_list(upgraded)}")
     if kept:
         yield f"Not repeated: {', '.join(kept)}"
-    left = sorted(set(states) - set(upgraded))
+    if phase.active in recorded and phase in _REPEATED:
+        failed = [node for node, state in states.items() if state is not None and state.failed]
+        yield f"Repeated: {_REPEATED[phase].format(name_list(failed) or 'the node that failed')}"
+    left = [node for node, state in states.items() if node not in upgraded and not (state is not None and state.failed)]
     if left and PhaseName.NODE_UPGRADE.active in recorded:
-        yield f"Left: {name_list(left)}"
+        yield f"Then: {name_list(left)}"
     yield f"Watch it: upgrade-manager status {name} --watch"
 
 
-def _nodes(status: Object) -> Iterator[tuple[str, Object]]:
-    yield from objects.mapping(status, "nodeUpgradeStatuses").items()
-
-
-def _first_phase(recorded: list[str]) -> str:
-    """Return the phase in which the plan failed, or before which it did."""
-    phases = [phase for value in recorded if (phase := phase_of(value)) is not None]
-    return str(phases[-1] if phases else PhaseName.INITIALIZE)
+def _states(status: Object) -> dict[str, NodeState | None]:
+    """Return the state of each node, in the order of their numbers."""
+    nodes = objects.mapping(status, "nodeUpgradeStatuses")
+    names = sorted(nodes, key=lambda one: (len(one), one))
+    return {name: state_of(objects.text(nodes, name, "state")) for name in names}

@@ -41,6 +41,12 @@ def running(setting: Object) -> str:
     return objects.text(setting, "value") or objects.text(setting, "default")
 
 
+def source(version: Object) -> Object:
+    """Return the fields from which the ISO is imported."""
+    spec = objects.spec(version)
+    return {key: spec[key] for key in ("isoURL", "isoChecksum") if spec.get(key)}
+
+
 def named(name: str) -> str:
     """Return the Version in messages."""
     return f"Version {HARVESTER_SYSTEM}/{name}"

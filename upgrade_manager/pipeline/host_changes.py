@@ -103,8 +103,8 @@ SKIP = HostChange(
         Component.SKIP_OFF: "release of RKE2's chart rke2-multus",
     },
     concurrency=None,
-    left=f"may keep the file {SKIP_FILE}, with which RKE2 does not update its chart rke2-multus. The next UpgradePlan "
-    "removes it; where none follows, on each",
+    left=f"may keep the file {SKIP_FILE}, with which RKE2 does not update its chart rke2-multus. The next attempt or "
+    "UpgradePlan removes it; where none follows, on each",
     command=f"rm -f {SKIP_FILE}",
 )
 #: In the order in which they are undone.

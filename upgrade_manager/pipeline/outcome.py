@@ -47,8 +47,10 @@ class Failed:
     """The upgrade ends; `message` becomes the Progressing condition."""
 
     cause: str
-    #: The task before a new plan, in one sentence; empty if that is to correct the cause.
+    #: The task before a retry, in one sentence; empty if that is to correct the cause.
     advice: str = ""
+    #: The field of the spec that has to be another one, which only a new plan can have; empty if a retry may help.
+    immutable: str = ""
     #: The command that shows the log of the failed Job; empty without one.
     log: str = ""
     #: The node on which it failed; empty if that is not one node.

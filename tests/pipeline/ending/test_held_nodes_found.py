@@ -44,7 +44,7 @@ PROGRESSING = {"type": "Progressing", "status": "True", "reason": "x", "message"
 RUNNING = {"conditions": [PROGRESSING]}
 HELD = (
     "Node n1 stays cordoned, because Rancher waits for this manager (Secret fleet-local/s-n1). Do not uncordon it: the "
-    "next UpgradePlan continues there"
+    "next attempt or UpgradePlan continues there"
 )
 TAKES_OVER = "Create a new UpgradePlan, which takes over"
 RUNBOOK = WITHOUT_MANAGER.text

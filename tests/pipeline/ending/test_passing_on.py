@@ -34,8 +34,8 @@ from upgrade_manager.resources.jobs import node_job
 TAINTED = [new_entry(LedgerKind.TAINT, name, object_=f"Node {name}", node=name, since=SINCE) for name in ("n1", "n2")]
 SETTING = new_entry(LedgerKind.SETTING, "x", object_="Setting a/b", field="value", original="1", since=SINCE)
 KEEPS = Remedy(
-    "Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with "
-    "it; where none follows",
+    "Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next attempt or UpgradePlan continues "
+    "with it; where none follows",
     command="kubectl taint node n1 kubevirt.io/drain-",
 )
 OFF = Remedy("VMs that were stopped for the upgrade are off; start them: default/off")

@@ -109,7 +109,7 @@ async def test_last_schedulable_node_fails_the_preflight(
         f"no other node is schedulable ({names}: cordoned), so that Harvester refuses its cordon. "
         "Uncordon another node: kubectl uncordon n2"
     )
-    failed = Failed(cause=f"node {node}: {text}", advice="Then create a new plan")
+    failed = Failed(cause=f"node {node}: {text}", advice="Then retry")
     assert result == (failed if expected else Completed())
 
 

@@ -9,7 +9,7 @@ from tests.blockers.conftest import FakeView
 from tests.support.managers.phase_results import shown
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.imports import FINDERS
-from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SOURCE = {"version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}
 IMPORT_FAILED = "VirtualMachineImage harvester-system/up-iso: import failed"
-CHECK = "Check the Version's spec.isoURL and spec.isoChecksum, then create a new plan"
+OLD_SOURCE = {"isoURL": "old"}
+CHECK = "Check the Version's spec.isoURL and spec.isoChecksum, then retry"
 SPEC = {"sourceType": "download", "displayName": "d", "backend": "cdi", "retry": 3, "url": "", "checksum": ""}
 
 
@@ -80,6 +81,27 @@ async def test_missing_named_image_is_awaited(cluster: Harvester) -> None:
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
 
 
+@pytest.mark.rule("pipeline: a retry of a failed import reads the Version again")
+@pytest.mark.parametrize(
+    ("spec", "found", "expected"),
+    [
+        ({"version": "v2"}, {"isoURL": "new", "isoChecksum": "x"}, {"isoURL": "new", "isoChecksum": "x"}),
+        ({"version": "v2"}, {"isoURL": ""}, OLD_SOURCE),
+        ({"version": "v2"}, None, OLD_SOURCE),
+        ({"image": "mine"}, {"isoURL": "new"}, OLD_SOURCE),
+    ],
+    ids=["corrected", "without URL", "deleted", "plan of an image"],
+)
+async def test_retry_reads_the_version_again(
+    cluster: Harvester, spec: dict[str, Any], found: dict[str, Any] | None, expected: dict[str, Any]
+) -> None:
+    if found is not None:
+        await cluster.put(VERSIONS, {"metadata": {"name": "v2", "namespace": "harvester-system"}, "spec": found})
+    ctx = cluster.context(await cluster.plan(spec=spec, status={"version": OLD_SOURCE}))
+    assert await ISODownload().resume(ctx) is None
+    assert ctx.status["version"] == expected
+
+
 CLAIM = {
     "accessModes": ["ReadWriteMany"],
     "volumeMode": "Filesystem",
@@ -110,7 +132,7 @@ async def test_volume_of_a_named_image_is_checked(
         assert isinstance(result, Failed)
         assert "harvester-system/mine: several Pods cannot mount its PersistentVolumeClaim" in result.cause
         assert problem in result.cause
-        assert 'harvesterhci.io/os-upgrade-image: "True", then create a new plan' in result.advice
+        assert 'harvesterhci.io/os-upgrade-image: "True", under the same name, then retry' in result.advice
     else:
         assert result == Completed()
 

@@ -8,6 +8,7 @@ failed_jobs          keeps the Jobs that failed, for diagnosis
 orphaned_jobs        lets Jobs that run at the end of their plan continue; the next plan waits for these Jobs
 repository_handover  keeps the upgrade repository for those Jobs
 held_nodes           nodes that the drain hooks hold after a plan that ended before all nodes were upgraded
+payload              what a failed plan keeps for its next attempt
 passing_on           what a plan that ends early owes, which the next accepted plan copies
 settlement           names the entries of the ledger that nothing settles any more
 leftovers            removes the objects of a plan that was deleted without its clean-up
@@ -24,6 +25,7 @@ __all__ = [
     "leftovers",
     "orphaned_jobs",
     "passing_on",
+    "payload",
     "repository_handover",
     "settlement",
     "takeover",

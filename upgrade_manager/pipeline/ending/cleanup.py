@@ -26,7 +26,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import FIRST_ATTEMPT, component_name
-from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
@@ -40,7 +40,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline import host_changes, job_ledger
-from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, repository_handover
+from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, payload, repository_handover
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.runtime.concurrency import run_all
@@ -112,7 +112,7 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
         kept = _failed_component(ctx) if keep_failed_jobs else None
-        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs and _has_payload(ctx))
+        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs and payload.is_kept(ctx))
     except KubeError:
         # `finally` could hide a cancellation by a failed request. The step runs once: the next plan may use the nodes.
         if _CLEARED not in done:
@@ -151,11 +151,6 @@ async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None,
             done.add(step.name)
 
     await run_all(*map(run, steps))
-
-
-def _has_payload(ctx: ReconcileContext) -> bool:
-    """Return True once the ISO is imported; a new attempt repeats an import that has failed."""
-    return PhaseName.ISO_DOWNLOAD.completed in ctx.status.recorded_phases()
 
 
 def _failed_component(ctx: ReconcileContext) -> Component | None:

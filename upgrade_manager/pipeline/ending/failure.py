@@ -11,17 +11,16 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import USER_ANNOTATIONS
-from upgrade_manager.api.attempts import with_failed
-from upgrade_manager.api.display import failed_phase
+from upgrade_manager.api.attempts import retry_command, with_failed
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.next_steps import MAX_COMMAND
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PhaseName, failed_phase
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.ending import advice, held_nodes, passing_on, settlement
+from upgrade_manager.pipeline.ending import advice, held_nodes, passing_on, payload, settlement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +29,15 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.ending.held_nodes import Frozen
     from upgrade_manager.pipeline.outcome import Failed
 
-_CORRECT = "Correct the cause, then create a new UpgradePlan"
+_CORRECT = "Correct the cause, then retry"
+_ANOTHER = "Create a new UpgradePlan"
 #: The beginning of advice that follows the sentence with the correction, and what stands for it without the cause.
-_THEN, _CORRECT_IT = "Then ", "correct the cause, "
+_THEN, _CORRECT_IT = "Then ", "Correct the cause, "
 #: The parts of the cluster that are as they were after a failure in a phase.
 _UNCHANGED = {
     PhaseName.IMAGE_PRELOAD: "This plan has changed no component and no node; images that nodes have loaded stay there",
-    PhaseName.CLUSTER_UPGRADE: "This plan has upgraded no node. Components may run the new release already, and the "
-    "next plan upgrades the others",
+    PhaseName.CLUSTER_UPGRADE: "This plan has upgraded no node. Components may run the new release already, and a "
+    "retry upgrades the others",
 }
 #: The phases in which nodes are upgraded.
 _ON_NODES = frozenset({PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP})
@@ -55,15 +55,19 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
         *unrecorded,
         *await advice.still_changed(ctx, when=advice.AFTER_SUCCESS),
     ]
-    todo = _todo(ctx, failed, frozen)
-    steps = [Remedy(todo), *_unchanged(ctx), *left, *_log(failed), _new_plan(ctx)]
+    kept = [Remedy(text) for text in filter(None, [await payload.room(ctx)])]
+    todo = Remedy(_todo(ctx, failed, frozen), command="" if failed.immutable else retry_command(ctx.owner.name))
+    steps = [todo, *_unchanged(ctx), *left, *kept, *_log(failed), _by_kubectl(ctx)]
+    if failed.immutable:
+        steps[-1] = _new_plan(ctx, failed.immutable)
     if frozen is not None:
         steps.append(held_nodes.WITHOUT_MANAGER)
     phase = str(failed_phase(ctx.status.recorded_phases()))
     known = {"attempt": ctx.status["attempt"], "attempts": ctx.status["attempts"]}
     known["phaseTransitionTimestamps"] = ctx.status["phaseTransitionTimestamps"]
     ctx.status["attempts"] = with_failed(known, phase=phase, node=failed.node, cause=failed.cause, now=ctx.now())
-    ctx.status.fail(failed.message, cause=failed.cause, todo=todo, cordoned=_cordoned(frozen), steps=steps)
+    what = ". ".join(map(str, (*kept, todo)))
+    ctx.status.fail(failed.message, cause=failed.cause, todo=what, cordoned=_cordoned(frozen), steps=steps)
 
 
 def _cordoned(frozen: Frozen | None) -> list[str]:
@@ -72,7 +76,10 @@ def _cordoned(frozen: Frozen | None) -> list[str]:
 
 def _todo(ctx: ReconcileContext, failed: Failed, frozen: Frozen | None) -> str:
     """Return the sentence with what to do, and what not to do."""
-    todo, cordoned = failed.advice or _CORRECT, _cordoned(frozen)
+    todo, cordoned = failed.advice or (_ANOTHER if failed.immutable else _CORRECT), _cordoned(frozen)
+    if todo.startswith(_THEN):
+        # The condition Degraded alone has the cause before it, with the correction.
+        todo = f"{_CORRECT_IT}{todo[:1].lower()}{todo[1:]}"
     if cordoned:
         lead = f"Do not uncordon {name_list(cordoned)}"
     elif frozen is not None:
@@ -81,7 +88,7 @@ def _todo(ctx: ReconcileContext, failed: Failed, frozen: Frozen | None) -> str:
         lead = "Nothing was changed yet"
     else:
         return todo
-    return f"{lead}; {_CORRECT_IT if todo.startswith(_THEN) else ''}{todo[:1].lower()}{todo[1:]}"
+    return f"{lead}; {todo[:1].lower()}{todo[1:]}"
 
 
 def _failed_phase(ctx: ReconcileContext) -> PhaseName:
@@ -111,19 +118,26 @@ def _log(failed: Failed) -> Iterator[Remedy]:
         yield Remedy("The log of the failed Job has the cause", command=failed.log)
 
 
-def _new_plan(ctx: ReconcileContext) -> Remedy:
-    """Return the command that creates a plan with the same spec; the webhook checks it as any other."""
+def _by_kubectl(ctx: ReconcileContext) -> Remedy:
+    """Return the request of the next attempt without this program; the API server refuses it once it is made."""
+    patch = json.dumps({"spec": {"attempt": ctx.owner.attempt + 1}}, separators=(",", ":"))
+    command = f"kubectl patch {UPGRADE_PLANS.name} {ctx.owner.name} --type=merge -p {shlex.quote(patch)}"
+    return Remedy("Or retry with kubectl", command=command)
+
+
+def _new_plan(ctx: ReconcileContext, field: str) -> Remedy:
+    """Return the command that creates a plan with the same spec but that field; the webhook checks it as any other."""
     kept = {key: value for key, value in objects.annotations_of(ctx.raw).items() if key in USER_ANNOTATIONS}
     metadata = {"name": _following(ctx.owner.name), **({"annotations": kept} if kept else {})}
     plan = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": ctx.plan.raw_spec}
     # The echo of some shells interprets backslashes.
     manifest = shlex.quote(json.dumps(plan, separators=(",", ":")))
-    text = "Once the cause is corrected, create a new UpgradePlan"
+    text = f"A retry cannot change {field}: create a new UpgradePlan"
     command = f"printf %s {manifest} | kubectl create -f -"
     if len(command) > MAX_COMMAND:
         show = f"kubectl get {UPGRADE_PLANS.name} {ctx.owner.name} -o yaml"
         return Remedy(f"{text}. This command shows the spec of this one", command=show)
-    return Remedy(f"{text}. This command creates one with the same spec", command=command)
+    return Remedy(f"{text}. Set another {field} in this command, which creates one", command=command)
 
 
 def _following(name: str) -> str:

@@ -4,8 +4,8 @@ failure.py and ../conclusion.py read the held nodes at the end; phases/image_cle
 before.
 
 Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
-running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
-over or a user removes the hooks.
+running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until a new attempt goes on,
+the next plan takes over, or a user removes the hooks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.phases import SUCCEEDED, PhaseName
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.kubernetes import is_older
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 EVENT_REASON = "UpgradeFrozen"
 _TAKES_OVER = Remedy("Create a new UpgradePlan, which takes over")
+_GOES_ON = Remedy("Retry it, or create a new UpgradePlan, which takes over")
 #: No message has the commands: Rancher then upgrades nodes with VMs running on them.
 WITHOUT_MANAGER = Remedy(
     "To go on without this manager, which stops or moves VMs before the upgrade of their node, read "
@@ -126,7 +127,8 @@ async def find(ctx: ReconcileContext) -> Frozen | None:
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record the held nodes in an event of Rancher's cluster, because the plan may be deleted."""
-    texts = [str(step) for step in (*steps(frozen), _TAKES_OVER, WITHOUT_MANAGER)]
+    may_retry = ctx.status.phase == FAILED and not objects.is_deleting(ctx.raw)
+    texts = [str(step) for step in (*steps(frozen), _GOES_ON if may_retry else _TAKES_OVER, WITHOUT_MANAGER)]
     ctx.events.warning(frozen.cluster, EVENT_REASON, ". ".join((frozen.end, *texts)), about=ctx.owner.uid)
 
 
@@ -134,7 +136,7 @@ def steps(frozen: Frozen) -> list[Remedy]:
     """Return what Rancher holds, and what not to do meanwhile."""
     held = [
         f"Node {node} stays cordoned, because Rancher waits for this manager (Secret {FLEET_LOCAL}/{secret}). Do not "
-        "uncordon it: the next UpgradePlan continues there"
+        "uncordon it: the next attempt or UpgradePlan continues there"
         for node, secret in frozen.held[:MAX_NODES]
     ]
     if others := [node for node, _ in frozen.held[MAX_NODES:]]:

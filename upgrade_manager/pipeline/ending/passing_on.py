@@ -125,8 +125,8 @@ def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
     """Yield the command for each of the first nodes, and one for all others."""
     for node in nodes[:MAX_NODES]:
         text = (
-            f"Node {node} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next UpgradePlan "
-            "continues with it; where none follows"
+            f"Node {node} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next attempt or "
+            "UpgradePlan continues with it; where none follows"
         )
         yield Remedy(text, command=f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}-")
     if others := nodes[MAX_NODES:]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.release.unfinished import UnfinishedUpgrade
+    from upgrade_manager.release.upgrade_path import Refusal
 
 
 async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str) -> Failed | None:
@@ -29,7 +30,7 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
     current = ctx.status["previousVersion"] or ""
     upgraded = await _upgraded(ctx, target) if current == target else ()
     refusal = path_refusal(current=current, target=target, minimum=minimum, upgraded=upgraded)
-    return Failed(cause=refusal.cause, advice=refusal.advice) if refusal else None
+    return _failed(ctx, refusal)
 
 
 async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:
@@ -37,15 +38,28 @@ async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:
     if target == ctx.plan.spec.version:
         return None
     nodes = (await ctx.watch(MANAGED_NODES)).list()
-    return check_unfinished(await unfinished_upgrade.read(ctx), nodes, target=target, is_name=False)
+    return check_unfinished(ctx, await unfinished_upgrade.read(ctx), nodes, target=target, is_name=False)
 
 
 def check_unfinished(
-    unfinished: UnfinishedUpgrade | None, nodes: Sequence[Object], *, target: str, is_name: bool
+    ctx: ReconcileContext,
+    unfinished: UnfinishedUpgrade | None,
+    nodes: Sequence[Object],
+    *,
+    target: str,
+    is_name: bool,
 ) -> Failed | None:
     """Fail if an earlier plan has begun another release; spec.force does not skip this check."""
     refusal = begun_refusal(unfinished, nodes, target=target, is_name=is_name)
-    return Failed(cause=refusal.cause, advice=refusal.advice) if refusal else None
+    return _failed(ctx, refusal)
+
+
+def _failed(ctx: ReconcileContext, refusal: Refusal | None) -> Failed | None:
+    """Return the failure of a plan whose release is the wrong one, which no retry can change."""
+    if refusal is None:
+        return None
+    field = "spec.image" if ctx.plan.spec.image else "spec.version"
+    return Failed(cause=refusal.cause, advice=refusal.advice, immutable=field)
 
 
 async def _upgraded(ctx: ReconcileContext, version: str) -> Sequence[Object]:

@@ -68,7 +68,7 @@ class Initialize(Phase):
         if not nodes:
             raise unmanaged()
         ctx.status["previousVersion"] = version_before(unfinished, nodes, running=running)
-        failed = check_unfinished(unfinished, nodes, target=ctx.plan.spec.version, is_name=True)
+        failed = check_unfinished(ctx, unfinished, nodes, target=ctx.plan.spec.version, is_name=True)
         if failed is None:
             failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)
         if failed is not None:
@@ -101,7 +101,7 @@ async def _preflight(ctx: ReconcileContext, nodes: Sequence[Object], problems: S
     result = await ctx.preflight.check(ctx.client, plan=plan, annotations=annotations, nodes=nodes, problems=problems)
     if isinstance(result, Pending):
         return Waiting(message=result.message, after=result.retry_after, waits=_check_waits(ctx, result, nodes))
-    return Failed(cause=result.cause, advice="Then create a new plan") if isinstance(result, Rejected) else Completed()
+    return Failed(cause=result.cause, advice="Then retry") if isinstance(result, Rejected) else Completed()
 
 
 def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object]) -> tuple[Wait, ...]:
@@ -161,7 +161,7 @@ async def _last_schedulable(ctx: ReconcileContext, nodes: Sequence[Object]) -> l
 
 def _check_image_name(ctx: ReconcileContext) -> Failed | None:
     problem = image_problem(ctx.plan.spec.image)
-    return Failed(cause=f"spec.image: {problem}") if problem else None
+    return Failed(cause=f"spec.image: {problem}", immutable="spec.image") if problem else None
 
 
 async def _read_version(ctx: ReconcileContext) -> Failed | None:
@@ -178,7 +178,7 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
         raise MissingObject(versions.without_url(name))
     failed = await check_upgrade_path(ctx, target=name, minimum=spec.get("minUpgradableVersion") or "")
     if failed is None:
-        ctx.status["version"] = {key: spec[key] for key in ("isoURL", "isoChecksum") if spec.get(key)}
+        ctx.status["version"] = versions.source(version)
     return failed
 
 

@@ -14,9 +14,10 @@ from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.imports import FailedUploadWait
 from upgrade_manager.blockers.wait import ImageWait
+from upgrade_manager.facts import versions
 from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, import_obstacle, named, unmountable
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VERSIONS
 from upgrade_manager.pipeline.blocker_report import known_since
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import iso_checksums, iso_import
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Percent between two progress updates, each of which is a status write.
 STEP = 10
+_OF_USER = "Check the image's source and import it again under the same name"
 #: Retries of an import whose image does not specify them.
 DEFAULT_RETRIES = 3
 
@@ -38,6 +40,14 @@ class ISODownload(Phase):
 
     name = PhaseName.ISO_DOWNLOAD
     activity = "Importing the ISO"
+
+    async def resume(self, ctx: ReconcileContext) -> Failed | None:
+        """Read the Version again, which a user may have corrected; if it is deleted, the recorded one stays."""
+        name = ctx.plan.spec.version
+        version = None if ctx.plan.spec.image else await ctx.client.find(VERSIONS, name, namespace=HARVESTER_SYSTEM)
+        if version is not None and objects.text(version, "spec", "isoURL"):
+            ctx.status["version"] = versions.source(version)
+        return await super().resume(ctx)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the image, unless the plan names one, then wait for its import."""
@@ -63,7 +73,7 @@ async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed
         return Completed()
     return Failed(
         cause=f"{named(image)}: several Pods cannot mount its PersistentVolumeClaim ({problem})",
-        advice=f"{IMPORT_AGAIN}, then create a new plan",
+        advice=f"Delete {named(image)}. {IMPORT_AGAIN}, under the same name, then retry",
     )
 
 
@@ -76,8 +86,8 @@ def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResu
     if obstacle is not None and obstacle.ways_out:
         return Waiting(message=f"{about}: {obstacle.why}. {remedy_text(obstacle.ways_out)}", waits=(_wait(ctx, image),))
     if obstacle is not None and obstacle.is_final:
-        check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
-        return Failed(cause=f"{about}: {obstacle.why}", advice=f"Check {check}, then create a new plan")
+        check = _OF_USER if adopted else "Check the Version's spec.isoURL and spec.isoChecksum"
+        return Failed(cause=f"{about}: {obstacle.why}", advice=f"{check}, then retry")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
     return Waiting(message=f"{about}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
 

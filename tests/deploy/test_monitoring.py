@@ -21,6 +21,7 @@ from tests.support.programs.dashboard import all_expressions, expressions
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.programs.polling import eventually
 from tests.support.programs.prometheus import TIMEOUT, Prometheus, prometheus, promtool
+from upgrade_manager.api.conditions import CONDITION_TYPES
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.kube import objects
@@ -152,14 +153,13 @@ def versions(plan: Object) -> Values:
 RUNNING: dict[str, Callable[[Object], Values]] = {
     "Phase": lambda _: {("NodeUpgrade",): 1},
     "Release": versions,
+    "Attempt": lambda _: {(PLAN,): 1},
     "Stalled": lambda _: {(PLAN,): 0},
     "Progress": ratio,
     "Nodes by state": states,
     "Nodes": lambda plan: dict.fromkeys(node_states(plan).items(), 1),
     "Blockers": lambda plan: {(one["reason"],): 1 for one in objects.status(plan)["blockers"]},
-    "Conditions": lambda plan: {
-        (type_,): float(objects.is_condition_true(plan, type_)) for type_ in ("Available", "Degraded", "Progressing")
-    },
+    "Conditions": lambda plan: {(type_,): float(objects.is_condition_true(plan, type_)) for type_ in CONDITION_TYPES},
 }
 ENDED: dict[str, Callable[[Object], Values]] = {
     "Phase": lambda _: {("Succeeded",): 1},

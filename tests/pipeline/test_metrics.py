@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from upgrade_manager import __version__
+from upgrade_manager.api import conditions
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES
 from upgrade_manager.kube.store import Store
 from upgrade_manager.pipeline.metrics import MAX_STATE_SETS, PlanCollector, UpgradeMetrics
@@ -71,6 +72,10 @@ def test_metrics_exist_at_zero(reading: Reading) -> None:
 
 
 STARTED = [("Initializing", 0), ("Initialized", 7)]
+#: A plan that failed at 100, and whose second attempt began at 1000.
+FIRST = {"attempt": 1, "begin": _timestamp(0), "end": _timestamp(100), "phase": "NodeUpgrade"}
+SECOND = {"attempt": 2, "begin": _timestamp(1000)}
+RETRIED: dict[str, Any] = {"attempt": 2, "attempts": [FIRST, SECOND]}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +105,31 @@ def test_phases_of_an_earlier_process_are_not_counted_again(reading: Reading) ->
     reading.upgrades.recorded(plan(*STARTED, name="next"), ["Initialized"])
     reading.upgrades.replay(plan(*STARTED, name="next"))
     assert reading.durations("Initialize", "completed") == (1, 7)
+
+
+@pytest.mark.rule("metrics: each end of an attempt is counted once, and each attempt observes its phases")
+def test_each_end_of_an_attempt_is_counted_once(reading: Reading) -> None:
+    running, upgrades = ("NodeUpgrading", 40), reading.upgrades
+    upgrades.recorded(plan(running, ("Failed", 100)), ["Failed"])
+    upgrades.replay(plan(running, ("Failed", 100)))
+    assert reading.durations("NodeUpgrade", "failed") == (1, 60)
+    upgrades.replay(plan(running, **RETRIED))
+    upgrades.recorded(plan(running, ("Failed", 1300), **RETRIED), ["Failed"])
+    assert reading.durations("NodeUpgrade", "failed") == (2, 360)
+    third: dict[str, Any] = {"attempt": 3, "attempts": [FIRST, {**SECOND, "end": _timestamp(1300)}]}
+    third["attempts"].append({"attempt": 3, "begin": _timestamp(2000)})
+    # The response to its write was lost.
+    upgrades.replay(plan(running, ("Failed", 2000), **third))
+    upgrades.replay(plan(running, ("Failed", 2000), **third))
+    assert reading.value("plans_total", outcome="failed") == 3
+    fourth: dict[str, Any] = {"attempt": 4, "attempts": [*third["attempts"], {"attempt": 4, "begin": _timestamp(3000)}]}
+    upgrades.recorded(plan(running, ("NodeUpgraded", 3020), **fourth), ["NodeUpgraded"])
+    assert reading.durations("NodeUpgrade", "completed") == (1, 20)
+
+
+def test_attempts_of_an_earlier_process_are_not_counted_again(reading: Reading) -> None:
+    reading.upgrades.replay(plan(("NodeUpgrading", 40), ("Failed", 1300), **RETRIED))
+    assert reading.value("plans_total", outcome="failed") == 0
 
 
 def test_refused_phase_counts_as_no_failed_phase(reading: Reading) -> None:
@@ -140,6 +170,8 @@ INITIALIZED = plan(("Initializing", 0), ("Initialized", "later"))
 STARTING = plan(("Initializing", 0))
 VERSIONED = plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"}, display={"state": "Running"})
 NODES = plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
+AGAIN = plan(("NodeUpgrading", 40), **RETRIED)
+DONE_AGAIN = plan(("NodeUpgrading", 40), ("NodeUpgraded", 1300), **RETRIED)
 DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
 
 
@@ -150,6 +182,17 @@ DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
         pytest.param(DOWNLOADING, "phase_seconds", {"phase": "ISODownload"}, 3593, id="seconds of a running phase"),
         pytest.param(DOWNLOADING, "phase_seconds", {"phase": "RepoCreate"}, None, id="seconds of a later phase"),
         pytest.param(FAILED, "phase_seconds", {"phase": "Initialize"}, 9, id="seconds until a failure"),
+        pytest.param(AGAIN, "phase_seconds", {"phase": "NodeUpgrade"}, 60 + 2600, id="seconds of both attempts"),
+        pytest.param(
+            DONE_AGAIN,
+            "phase_seconds",
+            {"phase": "NodeUpgrade"},
+            60 + 300,
+            id="seconds of a phase that ended in the second",
+        ),
+        pytest.param(AGAIN, "last_progress_timestamp_seconds", {}, EPOCH.timestamp() + 1000, id="begin of an attempt"),
+        pytest.param(AGAIN, "attempt", {}, 2, id="the attempt"),
+        pytest.param(FAILED, "attempt", {}, 1, id="the first attempt"),
         pytest.param(INITIALIZED, "phase_seconds", {"phase": "Initialize"}, None, id="an end that cannot be read"),
         pytest.param(STARTING, "phase", {"phase": "Initialize"}, 1, id="the current phase"),
         pytest.param(INITIALIZED, "phase", {"phase": "Initialize"}, 1, id="a completed phase"),
@@ -212,7 +255,7 @@ def test_only_the_leader_exports_plans(reading: Reading) -> None:
     assert b'plan="up"' not in generate_latest(reading.metrics.registry)
 
 
-@pytest.mark.rule("metrics: the progress ratio never falls")
+@pytest.mark.rule("metrics: the progress ratio never falls within an attempt; a new one begins with what is done")
 def test_new_leader_does_not_reduce_the_progress(reading: Reading) -> None:
     def upgraded(*states: str) -> dict[str, Any]:
         nodes = {f"n{index}": {"state": state} for index, state in enumerate(states)}
@@ -231,6 +274,36 @@ def test_new_leader_does_not_reduce_the_progress(reading: Reading) -> None:
         collector.refresh()
         ratios.append(reading.value("progress_ratio", plan="up"))
     assert ratios == [0.93, None, 0.93]
+
+
+@pytest.mark.rule("metrics: the progress ratio never falls within an attempt; a new one begins with what is done")
+def test_progress_of_a_new_attempt_is_what_is_done(reading: Reading) -> None:
+    def share(state: str, **status: Any) -> float | None:
+        store.replace([plan(("NodeUpgrading", 0), nodeUpgradeStatuses={"n1": {"state": state}}, **status)], "1")
+        collector.refresh()
+        return reading.value("progress_ratio", plan="up")
+
+    store = Store()
+    collector = PlanCollector(store, progress=ProgressTracker(), now=lambda: reading.now, is_leader=lambda: True)
+    reading.metrics.registry.register(collector)
+    failed = share("PostDrainFailed")
+    assert share("PostDraining") == failed
+    again = share("PostDraining", **RETRIED)
+    assert again is not None
+    assert failed is not None
+    assert again < failed
+    assert share("WaitingReboot", **RETRIED) == failed
+    assert share("PostDraining", **RETRIED) == failed
+
+
+@pytest.mark.rule("metrics: every condition of a plan is exported")
+def test_each_condition_is_exported(reading: Reading) -> None:
+    types = {"Reconciling", "Available", "Progressing", "Degraded", "Ready", "Stalled"}
+    types |= {"Paused", "VMRecoveryOff", "ImagesNotRemoved"}
+    assert types == {*conditions.CONDITION_TYPES}
+    reading.plans(plan(conditions=[{"type": type_, "status": "True"} for type_ in types]))
+    found = {type_: reading.value("condition", plan="up", type=type_, status="True") for type_ in types}
+    assert found == dict.fromkeys(types, 1)
 
 
 def test_nodes_of_a_large_plan_have_one_series_each(reading: Reading) -> None:

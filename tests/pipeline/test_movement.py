@@ -98,7 +98,7 @@ def exported(life: ManagerProcess, name: str) -> list[float]:
     return [sample.value for sample in samples if sample.name == f"harvester_upgrade_{name}"]
 
 
-@pytest.mark.rule("metrics: the progress ratio never falls")
+@pytest.mark.rule("metrics: the progress ratio never falls within an attempt; a new one begins with what is done")
 async def test_exported_progress_grows_through_an_upgrade() -> None:
     ratios, seconds, stalls = list[float](), list[float](), set[float]()
     async with Simulation("three-nodes") as simulation:

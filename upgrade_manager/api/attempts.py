@@ -6,13 +6,14 @@ functions read raw objects, for commands without pydantic; status.py has the mod
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import DEGRADED, TAKEN_OVER, find_condition
 from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.api.text import bounded_line
-from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,19 @@ def attempt_began(status: Mapping[str, Any]) -> str:
     attempt = attempt_of(status)
     entries = status.get("attempts") if attempt > FIRST_ATTEMPT else []
     return next((str(entry.get("begin")) for entry in entries or [] if entry.get("attempt") == attempt), "")
+
+
+def idle_times(status: Mapping[str, Any]) -> list[tuple[datetime, datetime]]:
+    """Return the times between two attempts, in which nothing was done."""
+    entries = [entry for entry in status.get("attempts") or [] if isinstance(entry, dict)]
+    times = [(parse_time(one.get("end")), parse_time(other.get("begin"))) for one, other in pairwise(entries)]
+    return [(end, begin) for end, begin in times if end is not None and begin is not None and end < begin]
+
+
+def seconds_of_work(status: Mapping[str, Any], begun: datetime, ended: datetime) -> float:
+    """Return the seconds between two times, without those between attempts."""
+    idle = ((max(begun, end), min(ended, begin)) for end, begin in idle_times(status))
+    return seconds_between(begun, ended) - sum(seconds_between(end, begin) for end, begin in idle)
 
 
 def with_failed(status: Mapping[str, Any], *, phase: str, node: str, cause: str, now: datetime) -> list[dict[str, Any]]:

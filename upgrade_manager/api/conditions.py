@@ -29,6 +29,19 @@ VM_RECOVERY_OFF = "VMRecoveryOff"
 #: Present only if the images of the previous release stay on nodes.
 IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 
+#: All of them.
+CONDITION_TYPES = (
+    RECONCILING,
+    AVAILABLE,
+    PROGRESSING,
+    DEGRADED,
+    READY,
+    STALLED,
+    PAUSED,
+    VM_RECOVERY_OFF,
+    IMAGES_NOT_REMOVED,
+)
+
 TRUE = "True"
 FALSE = "False"
 UNKNOWN = "Unknown"
@@ -66,8 +79,7 @@ class Condition(
 
     type: str = Field(
         default="",
-        description="Reconciling, Available, Progressing, Degraded, Ready, Stalled, Paused, VMRecoveryOff or "
-        "ImagesNotRemoved.",
+        description=f"{', '.join(CONDITION_TYPES[:-1])} or {CONDITION_TYPES[-1]}.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(

@@ -17,7 +17,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from upgrade_manager import __version__
+from upgrade_manager.api.attempts import attempt_began, attempt_of, seconds_of_work
 from upgrade_manager.api.blockers import BlockerReason, read_blockers
+from upgrade_manager.api.conditions import CONDITION_TYPES, FALSE, TRUE, UNKNOWN
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -39,8 +41,7 @@ DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 180
 #: The most nodes of a plan for which all states are exported. With more nodes, each node only has the series of its
 #: current state: with all 17 states, a scrape of 1,000 nodes would be 1.6 MB, nearly all of it zeros.
 MAX_STATE_SETS = 250
-_CONDITIONS = ("Available", "Progressing", "Degraded", "Paused")
-_STATUSES = ("True", "False", "Unknown")
+_STATUSES = (TRUE, FALSE, UNKNOWN)
 
 
 class UpgradeMetrics:
@@ -55,9 +56,11 @@ class UpgradeMetrics:
             buckets=DURATION_BUCKETS,
             registry=metrics.registry,
         )
-        self._ended = Counter("harvester_upgrade_plans", "Plans that ended.", ("outcome",), registry=metrics.registry)
-        #: By uid: the phase values that were recorded in this process or before it.
-        self._recorded: dict[str, set[str]] = {}
+        self._ended = Counter(
+            "harvester_upgrade_plans", "Attempts of plans that ended.", ("outcome",), registry=metrics.registry
+        )
+        #: By uid: the attempt, and the phase values that were recorded in this process or before it.
+        self._recorded: dict[str, tuple[int, set[str]]] = {}
         build = Gauge(
             "harvester_upgrade_build_info", "The manager's build.", ("version", "python"), registry=metrics.registry
         )
@@ -71,17 +74,25 @@ class UpgradeMetrics:
     def replay(self, plan: Object) -> None:
         """Record phase values that this process wrote without a response; earlier processes recorded their values."""
         values = _times(plan).keys()
-        known = self._recorded.setdefault(objects.uid(plan), set(values))
+        known = self._known(plan, values)
         self.recorded(plan, [value for value in values if value not in known])
 
     def keep(self, uids: Container[str]) -> None:
         """Forget all other plans."""
-        self._recorded = {uid: values for uid, values in self._recorded.items() if uid in uids}
+        self._recorded = {uid: known for uid, known in self._recorded.items() if uid in uids}
+
+    def _known(self, plan: Object, values: Iterable[str]) -> set[str]:
+        """Return the values that were recorded; all of these for an unknown plan. Each attempt may fail once."""
+        uid, attempt = objects.uid(plan), attempt_of(objects.status(plan))
+        number, known = self._recorded.get(uid, (attempt, {*values}))
+        self._recorded[uid] = attempt, known if number == attempt else known - {FAILED}
+        return self._recorded[uid][1]
 
     def recorded(self, plan: Object, values: Iterable[str]) -> None:
         """Record phase values that were just written to the plan."""
         times = _times(plan)
-        known = self._recorded.setdefault(objects.uid(plan), set(times))
+        known = self._known(plan, times)
+        began = parse_time(attempt_began(objects.status(plan)))
         for value in values:
             known.add(value)
             if value in TERMINAL:
@@ -90,7 +101,9 @@ class UpgradeMetrics:
             if phase is None or value == phase.active or not {phase.active, value} <= times.keys():
                 continue
             outcome = "failed" if value == FAILED else "completed"
-            self._durations.labels(phase, outcome).observe(seconds_between(times[phase.active], times[value]))
+            # Each attempt has its own observation.
+            begun = max(filter(None, (times[phase.active], began)))
+            self._durations.labels(phase, outcome).observe(seconds_between(begun, times[value]))
 
 
 class PlanCollector(Collector):
@@ -113,8 +126,9 @@ class PlanCollector(Collector):
         self._is_leader = is_leader
         #: The plans with their movements, the time of the last refresh, and whether to export them.
         self._taken: tuple[list[tuple[Object, Movement]], datetime, bool] = ([], now(), False)
-        #: The highest ratio of any scrape by uid, also while another replica led, so that a new leader lowers no ratio.
-        self._ratios: dict[str, float] = {}
+        #: The highest ratio of any scrape by uid and attempt, also while another replica led, so that a new leader
+        #: lowers no ratio. A new attempt begins with what is done, without the step that failed.
+        self._ratios: dict[tuple[str, int], float] = {}
 
     def refresh(self) -> None:
         """Take the plans, whose objects never change."""
@@ -130,12 +144,13 @@ class PlanCollector(Collector):
         """Yield the gauges of the plans last taken."""
         taken, now, is_exported = self._taken
         progress = [(plan, self._progress_of(plan, movement)) for plan, movement in taken]
-        self._ratios = {objects.uid(plan): found.ratio for plan, found in progress}
+        self._ratios = {_attempt_key(plan): found.ratio for plan, found in progress}
         if not is_exported:
             progress = []
         plans = [plan for plan, _ in progress]
         running = [plan for plan in plans if _current(plan) not in TERMINAL]
         yield _info(plans)
+        yield _attempt(plans)
         yield _phase(plans)
         yield _seconds(plans, now)
         yield _node_counts(plans)
@@ -147,7 +162,11 @@ class PlanCollector(Collector):
         yield _last_progress(progress)
 
     def _progress_of(self, plan: Object, movement: Movement) -> PlanProgress:
-        return PlanProgress.of(plan, movement, least=self._ratios.get(objects.uid(plan), 0.0))
+        return PlanProgress.of(plan, movement, least=self._ratios.get(_attempt_key(plan), 0.0))
+
+
+def _attempt_key(plan: Object) -> tuple[str, int]:
+    return objects.uid(plan), attempt_of(objects.status(plan))
 
 
 def _current(plan: Object) -> str:
@@ -169,6 +188,13 @@ def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
     return family
 
 
+def _attempt(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily("harvester_upgrade_attempt", "Number of the plan's current attempt.", labels=("plan",))
+    for plan in plans:
+        family.add_metric([objects.name(plan)], attempt_of(objects.status(plan)))
+    return family
+
+
 def _phase(plans: Iterable[Object]) -> GaugeMetricFamily:
     family = GaugeMetricFamily("harvester_upgrade_phase", "1 for the plan's current phase.", labels=("plan", "phase"))
     for plan in plans:
@@ -182,7 +208,7 @@ def _phase(plans: Iterable[Object]) -> GaugeMetricFamily:
 def _seconds(plans: Iterable[Object], now: datetime) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
         "harvester_upgrade_phase_seconds",
-        "Seconds that the plan has spent in each phase so far.",
+        "Seconds that the plan has spent in each phase so far, without those between attempts.",
         labels=("plan", "phase"),
     )
     for plan in plans:
@@ -192,7 +218,8 @@ def _seconds(plans: Iterable[Object], now: datetime) -> GaugeMetricFamily:
         for (value, began), (_, ended) in pairwise(entries):
             phase = phase_of(value)
             if phase is not None and value == phase.active:
-                family.add_metric([objects.name(plan), phase], seconds_between(began, ended))
+                seconds = seconds_of_work(objects.status(plan), began, ended)
+                family.add_metric([objects.name(plan), phase], seconds)
     return family
 
 
@@ -228,7 +255,7 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
         "harvester_upgrade_condition", "1 for the condition's current status.", labels=("plan", "type", "status")
     )
     for plan in plans:
-        for type_ in _CONDITIONS:
+        for type_ in CONDITION_TYPES:
             current = objects.condition(plan, type_).get("status")
             for status in _STATUSES:
                 family.add_metric([objects.name(plan), type_, status], float(status == current))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attempts import attempt_began
 from upgrade_manager.api.conditions import PAUSED, PAUSING, STALLED
 from upgrade_manager.api.node_states import NodeState, recorded_states
 from upgrade_manager.api.phases import phase_of
@@ -56,7 +57,8 @@ class PlanProgress:
         """Read the plan; nodes that join must not reduce the ratio below the `least` that was exported."""
         status = objects.status(plan)
         entries = status.get("phaseTransitionTimestamps") or []
-        times = [movement.moved, *(parse_time(entry.get("phaseTransitionTimestamp")) for entry in entries)]
+        began = parse_time(attempt_began(status))
+        times = [movement.moved, began, *(parse_time(entry.get("phaseTransitionTimestamp")) for entry in entries)]
         moved = max((time for time in times if time is not None), default=None)
         return cls(ratio=max(least, progress_ratio(status)), moved=moved, usual=movement.usual)
 

@@ -120,10 +120,12 @@ class StatusPatch:
 
     def unwritten_phases(self) -> list[str]:
         """Return the phase values recorded since the last write, in order."""
-        if self._status.get(_TIMESTAMPS) == self._written.get(_TIMESTAMPS):
+        is_new = self._status.get("attempt") != self._written.get("attempt")
+        if not is_new and self._status.get(_TIMESTAMPS) == self._written.get(_TIMESTAMPS):
             # Fast path: most writes reach no phase.
             return []
-        written = recorded_phases(self._written)
+        # An attempt whose checks fail begins and fails in one write.
+        written = {phase for phase in recorded_phases(self._written) if not is_new or phase != FAILED}
         return [phase for phase in self.recorded_phases() if phase not in written]
 
     def recorded_phases(self) -> list[str]:

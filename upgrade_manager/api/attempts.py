@@ -13,7 +13,7 @@ from upgrade_manager.api.conditions import DEGRADED, TAKEN_OVER, find_condition
 from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.api.text import bounded_line
-from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
+from upgrade_manager.api.timestamps import format_duration, format_time, parse_time, seconds_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,8 @@ def attempt_began(status: Mapping[str, Any]) -> str:
     """Return the time at which the present attempt began; empty for the first one."""
     attempt = attempt_of(status)
     entries = status.get("attempts") if attempt > FIRST_ATTEMPT else []
-    return next((str(entry.get("begin")) for entry in entries or [] if entry.get("attempt") == attempt), "")
+    known = [entry for entry in entries or [] if isinstance(entry, dict)]
+    return next((str(entry.get("begin")) for entry in known if entry.get("attempt") == attempt), "")
 
 
 def idle_times(status: Mapping[str, Any]) -> list[tuple[datetime, datetime]]:
@@ -73,6 +74,13 @@ def seconds_of_work(status: Mapping[str, Any], begun: datetime, ended: datetime)
     """Return the seconds between two times, without those between attempts."""
     idle = ((max(begun, end), min(ended, begin)) for end, begin in idle_times(status))
     return seconds_between(begun, ended) - sum(seconds_between(end, begin) for end, begin in idle)
+
+
+def work_text(status: Mapping[str, Any], now: datetime) -> str:
+    """Return how long the upgrade took, without the time between attempts."""
+    begun, attempt = parse_time(_accepted(status)), attempt_of(status)
+    text = format_duration(seconds_of_work(status, begun, now) if begun is not None else 0.0)
+    return f"{text} of work in {attempt} attempts" if attempt > FIRST_ATTEMPT else text
 
 
 def with_failed(status: Mapping[str, Any], *, phase: str, node: str, cause: str, now: datetime) -> list[dict[str, Any]]:
@@ -95,14 +103,14 @@ def _with(status: Mapping[str, Any], fields: dict[str, Any], *, attempt: int) ->
     known = [entry for entry in status.get("attempts") or [] if isinstance(entry, dict)]
     found = next((entry for entry in known if entry.get("attempt") == attempt), {})
     others = [entry for entry in known if entry is not found]
-    begun = {"attempt": attempt, "begin": found.get("begin") or _accepted(status)}
+    begun = {"attempt": attempt, "begin": found.get("begin") or _accepted(status) or UNKNOWN_TIME}
     return [*others, {**begun, **fields}][-MAX_ATTEMPTS:]
 
 
 def _accepted(status: Mapping[str, Any]) -> str:
     """Return the time of the plan's acceptance, at which the first attempt began."""
     entries = status.get("phaseTransitionTimestamps") or [{}]
-    return str(entries[0].get("phaseTransitionTimestamp") or UNKNOWN_TIME)
+    return str(entries[0].get("phaseTransitionTimestamp") or "")
 
 
 def _number(value: object) -> int:

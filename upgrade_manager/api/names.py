@@ -163,6 +163,11 @@ def image_problem(image: str) -> str:
     )
 
 
+def of_attempt(what: str, attempt: int) -> str:
+    """Return what an event records once in an attempt."""
+    return f"{what}/attempt {attempt}" if attempt > FIRST_ATTEMPT else what
+
+
 def event_digest(uid: str, what: str) -> str:
     """Return the end of the name of a plan's event: the plan's uid and what is recorded once, such as reason/node."""
     return sha256(f"{uid}/{what}".encode(errors="replace")).hexdigest()[:EVENT_DIGEST]

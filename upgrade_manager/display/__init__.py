@@ -4,6 +4,7 @@ It sends no requests. Only `screen`, `tables` and `unbroken` import rich, and on
 """
 
 __all__ = [
+    "attempts",
     "document",
     "expectation",
     "leader",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attempts import seconds_of_work
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import PHASE_SPECS, PHASES, NodeWork, PhaseName
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -21,7 +22,6 @@ from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from upgrade_manager.display.model import NodeRow, PhaseRow
     from upgrade_manager.kube.objects import Object
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: Phases that work on one node after the other.
 _NODE_BY_NODE = frozenset(spec.name for spec in PHASE_SPECS if spec.nodes is NodeWork.SEQUENTIAL)
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 #: Seconds above which a phase waited for people, or a clock was wrong.
 _LONGEST = 7 * 86400.0
 
@@ -69,18 +70,24 @@ def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
         if begun is None or ended is None:
             continue
         duration = seconds_between(begun, ended)
-        if duration <= _LONGEST:
+        # A phase that failed once has taken the time of both attempts.
+        is_repeated = seconds_of_work(objects.mapping(plan, "status"), begun, ended) < duration
+        if duration <= _LONGEST and not is_repeated:
             yield phase, duration
 
 
-def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, now: datetime) -> datetime | None:
+def expected_end(
+    phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, began: datetime = _LONG_AGO, now: datetime
+) -> datetime | None:
     """Return the time at which the upgrade ends if the remaining work takes its usual time; None if that is unknown.
 
-    The upgrade has started. The end is unknown while a node waits for a user. The end is also unknown when the delay of
-    the current work exceeds the usual time of the remaining work, because the delay then determines the end.
+    The upgrade has started. `began` is the begin of a later attempt, whose own time counts. The end is
+    unknown while a node waits for a user. The end is also unknown when the delay of the current work exceeds the usual
+    time of the remaining work, because the delay then determines the end.
     """
     if any(row.state == NodeState.UPGRADE_PAUSED for row in nodes):
         return None
+    before = sum(_is_done(node) and node.since is not None and node.since < began for node in nodes)
     left = late = 0.0
     for row in phases:
         if row.state in {PhaseState.DONE, PhaseState.SKIPPED}:
@@ -88,21 +95,31 @@ def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pac
         usual = pace.seconds.get(row.name)
         if usual is None:
             return None
-        current, next_ones = _work(row, nodes, pace, usual=usual)
+        is_resumed = row.started is not None and row.started < began
+        elapsed = seconds_between(began, now) if is_resumed else row.seconds or 0.0
+        current, next_ones = _work(row, nodes, pace, usual=usual, elapsed=elapsed, before=before)
         left += max(0.0, current) + next_ones
         late += max(0.0, -current)
     return now + timedelta(seconds=left) if late <= left else None
 
 
-def _work(row: PhaseRow, nodes: Sequence[NodeRow], pace: Pace, *, usual: float) -> tuple[float, float]:
+def _is_done(node: NodeRow) -> bool:
+    state = state_of(node.state)
+    return state is not None and state.upgraded
+
+
+def _work(
+    row: PhaseRow, nodes: Sequence[NodeRow], pace: Pace, *, usual: float, elapsed: float, before: int
+) -> tuple[float, float]:
     """Return the remaining seconds of a phase's current work, below 0 if it is late, and those of the work after it.
 
     Nodes are upgraded one after the other, so that the delay of a node does not shorten the time of the next node.
+    `elapsed` are the seconds of this attempt, `before` the nodes that earlier ones have upgraded.
     """
-    elapsed, count = row.seconds or 0.0, len(nodes) or pace.nodes
+    count = len(nodes) or pace.nodes
     if row.name != PhaseName.NODE_UPGRADE:
         return usual * (count if row.name in _NODE_BY_NODE else 1) - elapsed, 0.0
-    done = sum((state := state_of(node.state)) is not None and state.upgraded for node in nodes)
+    done = sum(map(_is_done, nodes))
     if done >= count:
         return 0.0, 0.0
-    return min(usual, usual * (done + 1) - elapsed), usual * (count - done - 1)
+    return min(usual, usual * (done - before + 1) - elapsed), usual * (count - done - 1)

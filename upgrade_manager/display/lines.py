@@ -24,6 +24,8 @@ _FINAL_STATES = ("Preloaded", "PostDrained", "Upgraded", "Cleaned", "Failed")
 def changes(before: View | None, after: View) -> Iterator[str]:
     """Yield a line for each difference, in the order of the upgrade."""
     yield from _leader(before, after)
+    if before is not None and after.attempt > before.attempt:
+        yield f"attempt {after.attempt}: started"
     yield from _progress(before, after)
     if after.waiting and (before is None or before.waiting != after.waiting):
         yield f"now: {after.waiting}"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from upgrade_manager.api.names import EVENT_DIGEST, event_digest
+from upgrade_manager.api.attempts import MAX_ATTEMPTS, attempt_of
+from upgrade_manager.api.names import EVENT_DIGEST, FIRST_ATTEMPT, event_digest, of_attempt
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
@@ -23,15 +24,26 @@ Milestones: TypeAlias = "Mapping[MilestoneReason, datetime]"
 
 
 def recorded_milestones(plan: Object, events: Sequence[Object]) -> dict[str, Milestones]:
-    """Return the milestones of all nodes in the plan's status."""
-    uid, times = objects.text(plan, "metadata", "uid"), _first_times(events)
+    """Return the milestones of all nodes in the plan's status, each of the last attempt that has it."""
+    found = milestones_by_attempt(plan, events).values()
+    nodes = objects.mapping(plan, "status", "nodeUpgradeStatuses")
+    return {name: {reason: time for one in found for reason, time in one[name].items()} for name in nodes}
+
+
+def milestones_by_attempt(plan: Object, events: Sequence[Object]) -> dict[int, dict[str, Milestones]]:
+    """Return the milestones of all nodes in the plan's status, by attempt, as many as the status records."""
+    status = objects.mapping(plan, "status")
+    uid, times, last = objects.text(plan, "metadata", "uid"), _first_times(events), attempt_of(status)
     return {
-        name: {
-            reason: time
-            for reason in MilestoneReason
-            if (time := times.get(event_digest(uid, f"{reason}/{name}"))) is not None
+        attempt: {
+            name: {
+                reason: time
+                for reason in MilestoneReason
+                if (time := times.get(event_digest(uid, of_attempt(f"{reason}/{name}", attempt)))) is not None
+            }
+            for name in objects.mapping(status, "nodeUpgradeStatuses")
         }
-        for name in objects.mapping(plan, "status", "nodeUpgradeStatuses")
+        for attempt in range(max(FIRST_ATTEMPT, last + 1 - MAX_ATTEMPTS), last + 1)
     }
 
 

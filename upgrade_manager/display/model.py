@@ -51,8 +51,27 @@ class PhaseRow:
     started: datetime | None
     #: None before the end; a phase that failed ended with the plan.
     ended: datetime | None
-    #: The duration so far; None before the start.
+    #: The duration so far, without the time between attempts; None before the start.
     seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow:
+    """One attempt."""
+
+    number: int
+    started: datetime | None
+    #: The time of its failure; None while it runs, and after a success.
+    ended: datetime | None
+    #: The phase in which it failed, and its node; empty if it has not failed, or not on one node.
+    phase: str
+    node: str
+    cause: str
+
+    @property
+    def place(self) -> str:
+        """Phase and node of the failure."""
+        return " of ".join(filter(None, (self.phase, self.node)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +140,12 @@ class View:
     started: datetime | None
     #: None while it runs.
     ended: datetime | None
-    #: Seconds from the start to the end, or until now.
+    #: Seconds from the start to the end, or until now, without those between attempts.
     elapsed_seconds: float
+    #: The number of the attempt that runs, or has run last.
+    attempt: int
+    #: Those that have failed, oldest first, and the present one if it is not the first.
+    attempts: tuple[AttemptRow, ...]
     #: None where neither this upgrade nor an earlier one shows it.
     estimated_completion: datetime | None
     #: 0 to 1.
@@ -151,6 +174,11 @@ class View:
     events: tuple[EventRow, ...]
     #: The time of this state.
     now: datetime
+
+    @property
+    def attempt_began(self) -> datetime | None:
+        """The time at which the present attempt began; None for the first one."""
+        return next((row.started for row in self.attempts if row.number == self.attempt > 1), None)
 
     @property
     def is_stalled(self) -> bool:

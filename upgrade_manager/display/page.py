@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from upgrade_manager import __version__
 from upgrade_manager.api.timestamps import format_duration, format_time, seconds_between
+from upgrade_manager.display.attempts import attempt_text
 from upgrade_manager.display.model import PhaseState, PlanState
 from upgrade_manager.display.timeline import SpanKind
 
@@ -55,6 +56,8 @@ def to_html(report: Report) -> str:
         report=report,
         view=report.view,
         absent=ABSENT,
+        attempt_seconds=lambda row: seconds_between(row.spans[0].begun, row.spans[-1].ended),
+        attempt_text=attempt_text,
         axis=axis(report.timeline) if report.timeline is not None else [],
         describe=partial(describe, shortest),
         steps=steps,

@@ -6,14 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.attempts import seconds_of_work
 from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.text import one_line
-from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
 from upgrade_manager.display.holdups import held_seconds, holdups
 from upgrade_manager.display.leader import NOT_READ
-from upgrade_manager.display.milestones import recorded_milestones
+from upgrade_manager.display.milestones import milestones_by_attempt
 from upgrade_manager.display.timeline import timeline
 from upgrade_manager.display.view import build, printable
 from upgrade_manager.kube import objects
@@ -51,6 +52,8 @@ class ReportNode:
 
     row: NodeRow
     bars: Bars | None
+    #: The seconds from its first to its last known step, without the time between attempts; None without one.
+    took: float | None
     #: As the Node reports them; empty if the Node cannot be read.
     os: str
     kubernetes: str
@@ -60,12 +63,6 @@ class ReportNode:
         """True if it runs the new release."""
         state = state_of(self.row.state)
         return state is not None and state.upgraded
-
-    @property
-    def took(self) -> float | None:
-        """The seconds from its first to its last known step; None without one."""
-        spans = self.bars.spans if self.bars is not None else ()
-        return seconds_between(spans[0].begun, spans[-1].ended) if spans else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +112,10 @@ def report(
     """Return the report of a plan."""
     view = build(plan, events, now=now, pace=pace, lease=lease)
     returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
-    recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
+    recorded = {
+        number: {printable(name): times for name, times in found.items()}
+        for number, found in milestones_by_attempt(plan, events).items()
+    }
     bars = timeline(view, recorded, returned)
     held = holdups(plan, view)
     return Report(
@@ -127,7 +127,7 @@ def report(
         held_seconds=held_seconds(held),
         timeline=bars,
         versions=tuple(_versions(plan)),
-        nodes=tuple(_nodes(view, bars, nodes)),
+        nodes=tuple(_nodes(plan, view, bars, nodes)),
         held_settings=tuple(_held_settings(plan)),
         setting_events=tuple(event for event in view.events if event.reason in SETTING_EVENTS),
         gaps=(*map(printable, gaps), *_left_out(plan)),
@@ -175,7 +175,7 @@ def _versions(plan: Object) -> Iterator[tuple[str, str]]:
             yield component, version
 
 
-def _nodes(view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterator[ReportNode]:
+def _nodes(plan: Object, view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterator[ReportNode]:
     found = {printable(objects.name(node)): objects.mapping(node, "status", "nodeInfo") for node in nodes}
     rows = {one.name: one for one in bars.nodes} if bars is not None else {}
     for row in view.nodes:
@@ -183,9 +183,16 @@ def _nodes(view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterat
         yield ReportNode(
             row=row,
             bars=rows.get(row.name),
+            took=_took(plan, rows.get(row.name)),
             os=printable(objects.text(info, "osImage")),
             kubernetes=printable(objects.text(info, "kubeletVersion")),
         )
+
+
+def _took(plan: Object, bars: Bars | None) -> float | None:
+    spans = bars.spans if bars is not None else ()
+    status = objects.mapping(plan, "status")
+    return seconds_of_work(status, spans[0].begun, spans[-1].ended) if spans else None
 
 
 def _held_settings(plan: Object) -> Iterator[HeldSetting]:

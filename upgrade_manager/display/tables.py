@@ -141,6 +141,8 @@ def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable
         yield [_nodes(view, rows)]
     if rows.phases:
         yield [_phases(view, spinner)]
+        if view.attempt > 1 and rows.all_facts and not rows.is_bare:
+            yield [_attempts(view)]
     warnings = [row for row in view.warnings if not _repeats(row, view)]
     if warnings and not rows.is_bare:
         yield [_warnings(warnings, rows.warnings, view.now) if rows.warnings != 0 else _warned(warnings)]
@@ -177,7 +179,10 @@ def _facts(view: View, rows: Rows) -> Iterator[tuple[str, str, str]]:
     if view.state is PlanState.RUNNING and not rows.phases:
         yield "phase", view.phase, ""
     if view.started is not None:
-        yield "started", f"{_moment(view.started)}, {format_duration(view.elapsed_seconds)} elapsed", ""
+        work = "of work" if view.attempt > 1 else "elapsed"
+        yield "started", f"{_moment(view.started)}, {format_duration(view.elapsed_seconds)} {work}", ""
+    if view.attempt > 1:
+        yield "attempt", _attempt(view, rows), ""
     if view.ended is not None:
         yield "ended", _moment(view.ended), ""
     if view.estimated_completion is not None:
@@ -213,6 +218,16 @@ def _besides(view: View, text: str) -> str:
     return f"{rest} ({done})" if rest and done else rest or done or ""
 
 
+def _attempt(view: View, rows: Rows) -> str:
+    """Return the number of the attempt, its begin, and where the one before it failed."""
+    text = str(view.attempt)
+    if view.attempt_began is not None:
+        took = format_duration(seconds_between(view.attempt_began, view.ended or view.now))
+        text += f", since {_moment(view.attempt_began)}, {took}"
+    before = [row for row in view.attempts if row.phase and row.number < view.attempt]
+    return f"{text}; {before[-1].number} failed in {before[-1].place}" if before and rows.all_facts else text
+
+
 def bar(ratio: float) -> str:
     """Return a bar that is also readable without colours; it is full only at the end."""
     done = int(ratio * BAR)
@@ -234,6 +249,16 @@ def _phases(view: View, spinner: Spinner | None) -> Table:
         style = _PHASE_STYLES.get(row.state, "")
         table.add_row(mark, Text(row.name, style=style), seconds)
     table.columns[2].justify = "right"
+    return table
+
+
+def _attempts(view: View) -> Table:
+    table = _table("ATTEMPT", "SINCE", "DURATION", "FAILED IN", "CAUSE")
+    for row in view.attempts:
+        ended = row.ended or view.ended or view.now
+        seconds = format_duration(seconds_between(row.started, ended)) if row.started is not None else ""
+        began = _moment(row.started) if row.started is not None else ""
+        table.add_row(str(row.number), began, seconds, Text(row.place), Text(row.cause))
     return table
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.display.attempts import Window, windows
 from upgrade_manager.display.model import PhaseState
 from upgrade_manager.nodes.milestones import MilestoneReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from upgrade_manager.display.milestones import Milestones
@@ -63,6 +64,8 @@ class Timeline:
     begun: datetime
     ended: datetime
     ticks: tuple[datetime, ...]
+    #: Empty for a plan of one attempt.
+    attempts: tuple[Bars, ...]
     phases: tuple[Bars, ...]
     nodes: tuple[Bars, ...]
 
@@ -94,17 +97,26 @@ _STEPS = (1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 
 _MOST_TICKS = 8
 
 
-def timeline(view: View, recorded: Mapping[str, Milestones], returned: Mapping[str, datetime]) -> Timeline | None:
+def timeline(
+    view: View, recorded: Mapping[int, Mapping[str, Milestones]], returned: Mapping[str, datetime]
+) -> Timeline | None:
     """Return the bars of an upgrade that has started.
 
-    `returned` has the time since which each node is Ready: where events have expired, it is the end of its upgrade.
+    `recorded` has the milestones of each attempt. `returned` has the time since which each node is Ready: where events
+    have expired, it is the end of its upgrade.
     """
     if view.started is None:
         return None
     begun, ended = view.started, max(view.ended or view.now, view.started + timedelta(seconds=1))
-    phases = tuple(Bars(name=row.name, spans=_phase(row, view.now)) for row in view.phases)
-    nodes = tuple(_nodes(view, recorded, returned))
-    return Timeline(begun=begun, ended=ended, ticks=ticks(begun, ended), phases=phases, nodes=nodes)
+    parts = tuple(windows(view))
+    return Timeline(
+        begun=begun,
+        ended=ended,
+        ticks=ticks(begun, ended),
+        attempts=tuple(_attempt(view, one) for one in parts) if len(parts) > 1 else (),
+        phases=tuple(Bars(name=row.name, spans=tuple(_phase(row, parts, view.now))) for row in view.phases),
+        nodes=tuple(_nodes(view, parts, recorded, returned)),
+    )
 
 
 def ticks(begun: datetime, ended: datetime) -> tuple[datetime, ...]:
@@ -117,84 +129,120 @@ def ticks(begun: datetime, ended: datetime) -> tuple[datetime, ...]:
     return tuple(midnight + timedelta(seconds=(first + index) * step) for index in range(count))
 
 
-def _phase(row: PhaseRow, now: datetime) -> tuple[Span, ...]:
+def _attempt(view: View, window: Window) -> Bars:
+    is_last = window.number == view.attempt
+    state = PhaseState.FAILED if window.has_failed else PhaseState.DONE if view.ended else PhaseState.ACTIVE
+    span = Span(kind=_PHASES[state], begun=window.begun, ended=window.ended, is_open=is_last and view.ended is None)
+    return Bars(name=f"Attempt {window.number}", spans=(span,))
+
+
+def _phase(row: PhaseRow, parts: Sequence[Window], now: datetime) -> Iterator[Span]:
+    """Yield a bar for each attempt that ran the phase; all but the last one have failed in it."""
     if row.started is None:
-        return ()
-    is_open = row.ended is None
-    return (Span(kind=_PHASES[row.state], begun=row.started, ended=row.ended or now, is_open=is_open),)
+        return
+    ended = row.ended or now
+    found = [one for one in parts if row.started < one.ended and one.begun < ended] or parts[-1:]
+    for part in found:
+        is_last = part is found[-1]
+        yield Span(
+            kind=_PHASES[row.state] if is_last else SpanKind.FAILED,
+            begun=max(row.started, part.begun) if len(found) > 1 else row.started,
+            ended=ended if is_last else part.ended,
+            is_open=is_last and row.ended is None,
+        )
 
 
-def _nodes(view: View, recorded: Mapping[str, Milestones], returned: Mapping[str, datetime]) -> Iterator[Bars]:
+def _nodes(
+    view: View,
+    parts: Sequence[Window],
+    recorded: Mapping[int, Mapping[str, Milestones]],
+    returned: Mapping[str, datetime],
+) -> Iterator[Bars]:
     """Yield the bars of all nodes; Rancher upgrades one after the other, so one begins when the one before it ends."""
     phase = next(row for row in view.phases if row.name == PhaseName.NODE_UPGRADE)
-    if phase.started is None:
-        yield from (Bars(name=row.name, spans=()) for row in view.nodes)
-        return
-    window = (phase.started, phase.ended or view.now)
+    spans: dict[str, list[Span]] = {row.name: [] for row in view.nodes}
+    if phase.started is not None:
+        limit = phase.ended or view.now
+        for part in parts:
+            window = replace(part, begun=max(part.begun, phase.started), ended=min(part.ended, limit))
+            if window.begun <= window.ended:
+                for name, found in _in_attempt(view, window, recorded.get(part.number, {}), returned):
+                    spans[name] += found
+    yield from (Bars(name=name, spans=tuple(found)) for name, found in spans.items())
+
+
+def _in_attempt(
+    view: View, window: Window, recorded: Mapping[str, Milestones], returned: Mapping[str, datetime]
+) -> Iterator[tuple[str, Iterator[Span]]]:
+    """Yield the bars of each node in one attempt."""
     ends = {row.name: end for row in view.nodes if (end := _end(row, recorded, returned, window)) is not None}
-    ordered = [window[0], *sorted(ends.values())]
+    ordered = [window.begun, *sorted(ends.values())]
+    is_last = window.number == view.attempt
     for row in view.nodes:
-        end = ends.get(row.name)
+        end, state = ends.get(row.name), state_of(row.state)
         known = _Node(
-            row=row,
             milestones=recorded.get(row.name, {}),
-            start=ordered[max(0, bisect_left(ordered, end or window[1]) - 1)],
+            start=ordered[max(0, bisect_left(ordered, end or window.ended) - 1)],
             end=end,
-            limit=window[1],
+            limit=window.ended,
+            is_done=is_last and state is not None and state.upgraded,
+            has_failed=row.state.endswith("Failed") if is_last else row.name == window.node,
+            is_open=is_last and not view.state.is_end,
         )
-        yield Bars(name=row.name, spans=tuple(known.spans(view)))
+        # A node that failed goes on where its Job runs.
+        is_late = len(view.nodes) == 1 or window.number > 1
+        yield row.name, known.spans(may_begin_late=is_late)
 
 
 def _end(
     row: NodeRow,
     recorded: Mapping[str, Milestones],
     returned: Mapping[str, datetime],
-    window: tuple[datetime, datetime],
+    window: Window,
 ) -> datetime | None:
     """Return when the upgrade of a node ended; None if it did not, or if that is unknown."""
     state = state_of(row.state)
     if state is None or not state.upgraded:
         return None
     found = recorded.get(row.name, {}).get(_UPGRADED) or returned.get(row.name)
-    return found if found is not None and window[0] <= found <= window[1] else None
+    return found if found is not None and window.begun <= found <= window.ended else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """The known times of one node's upgrade."""
+    """The known times of one node's upgrade in one attempt."""
 
-    row: NodeRow
     milestones: Milestones
     #: The time at which the node before it was done.
     start: datetime
     #: None if it is not done, or if that is unknown.
     end: datetime | None
-    #: The end of the phase, or the present.
+    #: The end of the phase or of the attempt, or the present.
     limit: datetime
+    is_done: bool
+    has_failed: bool
+    #: Its last step goes on.
+    is_open: bool
 
-    def spans(self, view: View) -> Iterator[Span]:
+    def spans(self, *, may_begin_late: bool) -> Iterator[Span]:
         """Yield the spans, each up to the next milestone; what came before the first known one is unrecorded."""
         begins = [(time, reason) for reason, time in self.milestones.items() if reason is not _UPGRADED]
         begins.sort(key=lambda pair: pair[0])
-        yield from self._before(begins[0] if begins else None, is_single=len(view.nodes) == 1)
+        yield from self._before(begins[0] if begins else None, may_begin_late=may_begin_late)
         following = [*(time for time, _ in begins[1:]), self.end]
         for (time, reason), after in zip(begins, following, strict=False):
             kind = _BEGINS.get(reason)
-            if kind is None or (after is None and self._is_done):
+            if kind is None or (after is None and self.is_done):
                 continue
-            if after is None and self.row.state.endswith("Failed"):
+            if after is None and self.has_failed:
                 kind = SpanKind.FAILED
-            is_open = after is None and not view.state.is_end
-            yield Span(kind=kind, begun=time, ended=max(time, after or self.limit), is_open=is_open)
+            yield Span(
+                kind=kind, begun=time, ended=max(time, after or self.limit), is_open=after is None and self.is_open
+            )
 
-    @property
-    def _is_done(self) -> bool:
-        state = state_of(self.row.state)
-        return state is not None and state.upgraded
-
-    def _before(self, first: tuple[datetime, MilestoneReason] | None, *, is_single: bool) -> Iterator[Span]:
+    def _before(self, first: tuple[datetime, MilestoneReason] | None, *, may_begin_late: bool) -> Iterator[Span]:
         begins = {MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_DRAINING}
-        if is_single:
+        if may_begin_late:
             begins.add(MilestoneReason.NODE_UPGRADING)
         until = first[0] if first is not None else self.end
         if until is not None and self.start < until and (first is None or first[1] not in begins):

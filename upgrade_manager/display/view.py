@@ -9,16 +9,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.attempts import attempt_began, attempt_of, seconds_of_work
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.text import one_line, success_remarks
-from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.display.attempts import attempt_rows, attempt_wait, awaits_attempt
 from upgrade_manager.display.cleared import marked
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
-from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
+from upgrade_manager.display.model import (
+    BlockerRow,
+    EventRow,
+    NodeRow,
+    PhaseRow,
+    PhaseState,
+    PlanState,
+    View,
+)
 from upgrade_manager.display.remedies import shown_remedies
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
@@ -56,11 +66,9 @@ def build(
     """Build the view of a plan from its events, in any order, the pace of earlier upgrades, and the managers' Lease."""
     status = objects.mapping(plan, "status")
     times, state = _times(status), state_of_plan(plan)
-    ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
-    started = min(times.values(), default=None)
+    started, ended, until = _span(plan, times, state, now=now)
     nodes, rows = _nodes(plan, recorded_milestones(plan, events)), marked(map(_event, sorted(events, key=_order)))
-    phases = _phases(times, state, end=ended or now)
-    estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
+    phases = _phases(plan, times, state, end=until)
     return View(
         plan=objects.name(plan),
         state=state,
@@ -73,23 +81,45 @@ def build(
         created_by=_line(status, "createdBy"),
         started=started,
         ended=ended,
-        elapsed_seconds=seconds_between(started, ended or now) if started else 0.0,
-        estimated_completion=None if state is not PlanState.RUNNING or _is_held(plan) else estimate,
+        elapsed_seconds=seconds_of_work(status, started, until) if started else 0.0,
+        attempt=attempt_of(status),
+        attempts=attempt_rows(status, cause_limit=_MAX_TEXT),
+        estimated_completion=_estimate(plan, phases, nodes, pace, now=now) if state is PlanState.RUNNING else None,
         progress=_progress(state, times, nodes),
         phases=phases,
         nodes=nodes,
         waiting="" if state.is_end or _is_between_phases(plan, phases) else _waiting(plan, state),
-        last_error=_message(plan, "Degraded") if _is_true(plan, "Degraded") and not state.is_end else "",
+        last_error=_message(plan, "Degraded") if _is_retried(plan, state) else "",
         cause=_cause(plan, state),
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
         cleaning_up=objects.is_true(status, "cleanupPending"),
-        next_steps=shown_remedies(status.get("nextSteps"), text=""),
+        next_steps=() if awaits_attempt(plan) else shown_remedies(status.get("nextSteps"), text=""),
         blockers=tuple(blocker_row(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
         leader=leader_row(lease, is_needed=_needs_leader(status, state), now=now),
         events=rows,
         now=now,
     )
+
+
+def _span(
+    plan: Object, times: Mapping[str, datetime], state: PlanState, *, now: datetime
+) -> tuple[datetime | None, datetime | None, datetime]:
+    """Return the start and the end of the upgrade, and the time until which it has worked."""
+    ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
+    failed = times.get(FAILED) if awaits_attempt(plan) else None
+    return min(times.values(), default=None), ended, ended or failed or now
+
+
+def _estimate(
+    plan: Object, phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, now: datetime
+) -> datetime | None:
+    """Return the expected end of a plan that runs: the manager's, or that by earlier upgrades."""
+    if _is_held(plan):
+        return None
+    began = parse_time(attempt_began(objects.mapping(plan, "status"))) or _LONG_AGO
+    known = parse_time(objects.value(plan, "status", "estimatedCompletion"))
+    return known or expected_end(phases, nodes, pace, began=began, now=now)
 
 
 def _toolkit_image(status: Mapping[str, Any]) -> str:
@@ -121,6 +151,8 @@ def state_of_plan(plan: Object) -> PlanState:
     if objects.text(plan, "status", "display", "state") == _QUEUED:
         # A failed plan that is resumed may be queued.
         return PlanState.PENDING
+    if awaits_attempt(plan):
+        return PlanState.PENDING
     if phase in {SUCCEEDED, FAILED}:
         return PlanState(phase)
     if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
@@ -134,7 +166,7 @@ def _needs_leader(status: Mapping[str, Any], state: PlanState) -> bool:
 
 def _status(plan: Object, state: PlanState) -> str:
     """Return the state in one word; managers of earlier versions do not write it, and leave the schema's default."""
-    written = _line(plan, "status", "display", "state")
+    written = "" if awaits_attempt(plan) else _line(plan, "status", "display", "state")
     if written and (written != PlanState.PENDING or state is PlanState.PENDING):
         return written
     if state is PlanState.RUNNING and _is_true(plan, "Stalled"):
@@ -148,19 +180,22 @@ def _times(status: Mapping[str, Any]) -> dict[str, datetime]:
     return {phase: time for phase, time in times.items() if phase and time is not None}
 
 
-def _phases(times: Mapping[str, datetime], state: PlanState, *, end: datetime) -> tuple[PhaseRow, ...]:
+def _phases(plan: Object, times: Mapping[str, datetime], state: PlanState, *, end: datetime) -> tuple[PhaseRow, ...]:
+    status, failed = objects.mapping(plan, "status"), state is PlanState.FAILED or awaits_attempt(plan)
     skipped = skipped_phases({*times, state})
-    rows = (_phase(phase, times, failed=state is PlanState.FAILED, end=end) for phase in PHASES)
+    rows = (_phase(phase, status, times, failed=failed, end=end) for phase in PHASES)
     return tuple(replace(row, state=PhaseState.SKIPPED) if row.name in skipped else row for row in rows)
 
 
-def _phase(phase: PhaseName, times: Mapping[str, datetime], *, failed: bool, end: datetime) -> PhaseRow:
+def _phase(
+    phase: PhaseName, status: Mapping[str, Any], times: Mapping[str, datetime], *, failed: bool, end: datetime
+) -> PhaseRow:
     begun, completed = times.get(phase.active), times.get(phase.completed)
     if begun is None:
         return PhaseRow(name=phase.value, state=PhaseState.PENDING, started=None, ended=None, seconds=None)
     mark = PhaseState.DONE if completed is not None else PhaseState.FAILED if failed else PhaseState.ACTIVE
     ended = None if mark is PhaseState.ACTIVE else completed or end
-    seconds = seconds_between(begun, ended or end)
+    seconds = seconds_of_work(status, begun, ended or end)
     return PhaseRow(name=phase.value, state=mark, started=begun, ended=ended, seconds=seconds)
 
 
@@ -168,7 +203,7 @@ def _is_between_phases(plan: Object, phases: Sequence[PhaseRow]) -> bool:
     """Return True after the end of a phase and before the next one, while the message is that of the ended one."""
     marks = {row.state for row in phases}
     reason = objects.text(objects.condition(plan, "Progressing"), "reason")
-    is_current = reason == objects.text(plan, "status", "currentPhase")
+    is_current = reason == objects.text(plan, "status", "currentPhase") or awaits_attempt(plan)
     return PhaseState.DONE in marks and PhaseState.ACTIVE not in marks and not is_current
 
 
@@ -238,8 +273,15 @@ def _cause(plan: Object, state: PlanState) -> str:
     return _message(plan, "Available") if state is PlanState.BLOCKED else ""
 
 
+def _is_retried(plan: Object, state: PlanState) -> bool:
+    """Return True for an error that the manager retries; a failed plan is Degraded, too."""
+    return _is_true(plan, "Degraded") and not state.is_end and not awaits_attempt(plan)
+
+
 def _waiting(plan: Object, state: PlanState) -> str:
     """Return the wait of the current phase, or the pause; for a plan that has not begun, its wait for another plan."""
+    if awaits_attempt(plan):
+        return printable(attempt_wait(plan))
     if state is PlanState.PENDING:
         return _message(plan, "Available") or _message(plan, "Reconciling")
     return _message(plan, "Paused" if _is_true(plan, "Paused") else "Progressing")

@@ -16,7 +16,7 @@ from upgrade_manager.api.attempts import attempt_began, attempt_of
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
-from upgrade_manager.api.names import FIRST_ATTEMPT, event_digest
+from upgrade_manager.api.names import event_digest, of_attempt
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.text import bounded_line
 from upgrade_manager.api.timestamps import parse_time
@@ -234,6 +234,4 @@ def _position(phase: str) -> int:
 
 def _unique_name(plan: Object, what: str, *, position: int, rank: str = "") -> str:
     name, attempt = objects.name(plan)[:_NAME_LENGTH].rstrip(".-"), attempt_of(objects.status(plan))
-    if attempt > FIRST_ATTEMPT:
-        what = f"{what}/attempt {attempt}"
-    return f"{name}.{position:02}.{rank}{event_digest(objects.uid(plan), what)}"
+    return f"{name}.{position:02}.{rank}{event_digest(objects.uid(plan), of_attempt(what, attempt))}"

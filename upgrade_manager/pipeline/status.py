@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.attempts import attempt_began
+from upgrade_manager.api.attempts import attempt_began, work_text
 from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
@@ -35,7 +35,7 @@ from upgrade_manager.api.past_blockers import with_ended
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
-from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
+from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
 from upgrade_manager.nodes.model import Requests
 
@@ -297,8 +297,7 @@ class StatusPatch:
         self.record(SUCCEEDED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        duration = format_duration(self.seconds_since(self._entry_time(0)))
-        text = f"Upgraded {self._route(target)} in {duration}"
+        text = f"Upgraded {self._route(target)} in {work_text(self._status, self._now())}"
         text = success_message(text, nodes=upgraded_nodes(self._status), remarks=remarks)
         self._condition(PROGRESSING, FALSE, SUCCEEDED, text, limit=MAX_MESSAGE)
         self.healthy()

@@ -78,9 +78,8 @@ def seconds_of_work(status: Mapping[str, Any], begun: datetime, ended: datetime)
 
 def work_text(status: Mapping[str, Any], now: datetime) -> str:
     """Return how long the upgrade took, without the time between attempts."""
-    begun, attempt = parse_time(_accepted(status)), attempt_of(status)
-    text = format_duration(seconds_of_work(status, begun, now) if begun is not None else 0.0)
-    return f"{text} of work in {attempt} attempts" if attempt > FIRST_ATTEMPT else text
+    begun = parse_time(_accepted(status))
+    return format_duration(seconds_of_work(status, begun, now) if begun is not None else 0.0)
 
 
 def with_failed(status: Mapping[str, Any], *, phase: str, node: str, cause: str, now: datetime) -> list[dict[str, Any]]:

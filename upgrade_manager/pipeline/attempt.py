@@ -50,7 +50,7 @@ async def check(ctx: ReconcileContext, others: Iterable[Object], engine: Engine)
 
 def _taken_over(ctx: ReconcileContext) -> Failed | None:
     cause = taken_over(objects.status(ctx.raw))
-    return Failed(cause=cause, advice=_CREATE) if cause else None
+    return Failed(cause=cause, advice=_CREATE, is_final=True) if cause else None
 
 
 def _held_by(others: Iterable[Object]) -> Waiting | None:
@@ -74,7 +74,7 @@ async def _missing_image(ctx: ReconcileContext) -> Failed | None:
     if is_there and (ctx.plan.spec.image or ctx.owner.owns(image or {})):
         return None
     cause = f"{image_import.named(name)} {image_import.missing(name).why}, so that no attempt can go on with it"
-    return Failed(cause=cause, advice=_CREATE)
+    return Failed(cause=cause, advice=_CREATE, is_final=True)
 
 
 def begin(ctx: ReconcileContext) -> None:

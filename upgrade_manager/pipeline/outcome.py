@@ -49,8 +49,10 @@ class Failed:
     cause: str
     #: The task before a retry, in one sentence; empty if that is to correct the cause.
     advice: str = ""
-    #: The field of the spec that has to be another one, which only a new plan can have; empty if a retry may help.
+    #: The field of the spec that has to be another one, which only a new plan can have; empty if it may stay.
     immutable: str = ""
+    #: True if no retry can help, but a plan with the same spec.
+    is_final: bool = False
     #: The command that shows the log of the failed Job; empty without one.
     log: str = ""
     #: The node on which it failed; empty if that is not one node.

@@ -185,6 +185,17 @@ async def test_command_creates_the_same_plan_again(cluster: Harvester, name: str
     assert plan["spec"] == objects.spec(raw)
 
 
+async def test_failure_that_no_retry_mends_has_a_new_plan(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1.8.0"}))
+    await failure.record(
+        ctx, Failed(cause="the image does not exist", advice="Create a new UpgradePlan", is_final=True)
+    )
+    first, last = ctx.status["nextSteps"]
+    assert first == {"text": "Nothing was changed yet; create a new UpgradePlan"}
+    assert last["text"] == "No retry can go on: create a new UpgradePlan. This command creates one"
+    assert last["command"].startswith("printf %s '{")
+
+
 async def test_long_spec_has_a_command_that_shows_it(cluster: Harvester) -> None:
     spec = {"version": "v1.8.0", "nodeUpgradeOption": {"pauseNodes": [f"node-{number:04}" for number in range(200)]}}
     ctx = cluster.context(await cluster.plan(spec=spec))

@@ -64,7 +64,7 @@ async def test_copied_line_requests_the_next_attempt(tmp_path: Path, cluster: Ha
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 async def test_copied_line_creates_the_next_plan(tmp_path: Path, cluster: Harvester, shell: str) -> None:
-    commands, following, raw = await copied(tmp_path, cluster, shell, replace(FULL, immutable="spec.version"))
+    commands, following, raw = await copied(tmp_path, cluster, shell, replace(FULL, is_final=True))
     assert commands[:-1] == [LOG]
     assert objects.name(following) == "demo-2"
     assert objects.spec(following) == objects.spec(raw)

@@ -56,9 +56,10 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
         *await advice.still_changed(ctx, when=advice.AFTER_SUCCESS),
     ]
     kept = [Remedy(text) for text in filter(None, [await payload.room(ctx)])]
-    todo = Remedy(_todo(ctx, failed, frozen), command="" if failed.immutable else retry_command(ctx.owner.name))
+    is_final = failed.is_final or bool(failed.immutable)
+    todo = Remedy(_todo(ctx, failed, frozen), command="" if is_final else retry_command(ctx.owner.name))
     steps = [todo, *_unchanged(ctx), *left, *kept, *_log(failed), _by_kubectl(ctx)]
-    if failed.immutable:
+    if is_final:
         steps[-1] = _new_plan(ctx, failed.immutable)
     if frozen is not None:
         steps.append(held_nodes.WITHOUT_MANAGER)
@@ -126,18 +127,19 @@ def _by_kubectl(ctx: ReconcileContext) -> Remedy:
 
 
 def _new_plan(ctx: ReconcileContext, field: str) -> Remedy:
-    """Return the command that creates a plan with the same spec but that field; the webhook checks it as any other."""
+    """Return the command that creates a plan with the same spec but for that field; the webhook checks it."""
     kept = {key: value for key, value in objects.annotations_of(ctx.raw).items() if key in USER_ANNOTATIONS}
     metadata = {"name": _following(ctx.owner.name), **({"annotations": kept} if kept else {})}
     plan = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": ctx.plan.raw_spec}
     # The echo of some shells interprets backslashes.
     manifest = shlex.quote(json.dumps(plan, separators=(",", ":")))
-    text = f"A retry cannot change {field}: create a new UpgradePlan"
+    text = f"{f'A retry cannot change {field}' if field else 'No retry can go on'}: create a new UpgradePlan"
     command = f"printf %s {manifest} | kubectl create -f -"
     if len(command) > MAX_COMMAND:
         show = f"kubectl get {UPGRADE_PLANS.name} {ctx.owner.name} -o yaml"
         return Remedy(f"{text}. This command shows the spec of this one", command=show)
-    return Remedy(f"{text}. Set another {field} in this command, which creates one", command=command)
+    creates = f"Set another {field} in this command, which creates one" if field else "This command creates one"
+    return Remedy(f"{text}. {creates}", command=command)
 
 
 def _following(name: str) -> str:

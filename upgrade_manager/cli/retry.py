@@ -13,7 +13,7 @@ from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plans import read_plans
-from upgrade_manager.cli.session import CommandError, connected, run_command
+from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
@@ -51,12 +51,18 @@ def retry(options: RetryOptions) -> int:
 
 
 async def _retry(options: RetryOptions) -> int:
-    async with connected(command="retry", kubeconfig=options.kubeconfig, context=options.context) as session:
+    async with connected(
+        command="retry", kubeconfig=options.kubeconfig, context=options.context, show_warning=_warn
+    ) as session:
         plan = await _read(session, options.plan)
         if not is_requested(plan):
             await _request(session, plan)
     sys.stdout.write("".join(f"{line}\n" for line in lines_of(plan)))
     return 0
+
+
+def _warn(text: str) -> None:
+    print_message(f"Warning: {text}")
 
 
 async def _read(session: Session, name: str) -> Object:

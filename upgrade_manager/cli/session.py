@@ -23,6 +23,7 @@ from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.errors import REFUSED, KubeError, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import Kubeconfig, load_config
+from upgrade_manager.kube.warnings import WarnedTransport
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
@@ -68,13 +69,20 @@ class Session:
         return CommandError(f"API server {self.server}: {reason}")
 
 
+def _ignored(_: str) -> None:
+    """Show no warning."""
+
+
 @asynccontextmanager
-async def connected(*, command: str, kubeconfig: str, context: str) -> AsyncIterator[Session]:
-    """Connect to the cluster. Raises ConfigError."""
+async def connected(
+    *, command: str, kubeconfig: str, context: str, show_warning: Callable[[str], None] = _ignored
+) -> AsyncIterator[Session]:
+    """Connect to the cluster; `show_warning` shows the API server's warnings. Raises ConfigError."""
     config = await load_config(environ=os.environ, now=SystemClock().now, kubeconfig=kubeconfig, context=context)
     async with HttpTransport(config, on_response=lambda *_: None) as transport:
         user_agent, clock = f"upgrade-manager-{command}/{__version__}", ServerClock(SystemClock())
-        client = Client(DatedTransport(transport, clock), user_agent=user_agent, random=random.Random())
+        dated = WarnedTransport(DatedTransport(transport, clock), show_warning)
+        client = Client(dated, user_agent=user_agent, random=random.Random())
         used = config.source.context if isinstance(config.source, Kubeconfig) else ""
         yield Session(client=client, server=config.server, now=clock.now, context=used)
 

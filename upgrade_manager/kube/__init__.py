@@ -17,4 +17,5 @@ __all__ = [
     "retry",
     "store",
     "transport",
+    "warnings",
 ]

@@ -178,6 +178,14 @@ async def test_stopped_vms_are_named_before_their_list_is_removed(
     assert ctx.status.node_message("n1") == (f"{text}. Job x failed" if is_reported else "Job x failed")
 
 
+async def test_vms_of_a_failed_plan_are_restarted_after_a_retry(cluster: Harvester) -> None:
+    ctx = await prepared(cluster, listed=LISTED, nodes={"n1": {"state": "PreDrainFailed"}})
+    ctx.status["currentPhase"] = "Failed"
+    await report_stopped(ctx)
+    text = "Node n1 is not upgraded: VMs that were shut down for it are restarted only after a retry. "
+    assert ctx.status.node_message("n1") == f"{text}Start those that are off: default/db"
+
+
 @pytest.mark.rule("nodes: a failure to restart VMs stays in the node's message")
 async def test_failure_stays_in_the_nodes_message(cluster: Harvester) -> None:
     ctx = await prepared(cluster, listed=LISTED)

@@ -14,6 +14,7 @@ from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.names import restore_vm_config_map
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.vm_start import not_restarted
@@ -148,8 +149,10 @@ async def report_stopped(ctx: ReconcileContext) -> None:
 
 
 def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
-    """Name every VM in events, because the list of the VMs is removed."""
-    text = f"Node {node} is not upgraded: VMs that were shut down for it are not restarted. Start those that are off"
+    """Name every VM in events, because the list of the VMs goes with the plan."""
+    may_retry = ctx.status.phase == FAILED and not objects.is_deleting(ctx.raw)
+    until = "restarted only after a retry" if may_retry else "not restarted"
+    text = f"Node {node} is not upgraded: VMs that were shut down for it are {until}. Start those that are off"
     ctx.events.vms(ctx.raw, EVENT_REASON, text, vms)
     message = f"{text}: {', '.join(vms)}. {ctx.status.node_message(node)}".removesuffix(". ")
     ctx.status.warn_node(node, EVENT_REASON, message, limit=MAX_MESSAGE)

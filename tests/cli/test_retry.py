@@ -55,3 +55,17 @@ async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
             found = await run("demo")
             assert (found.code, found.out.splitlines(), found.err) == (0, LINES, "")
             assert await attempt() == 2
+        taken = {
+            "type": "Degraded",
+            "status": "True",
+            "reason": "TakenOver",
+            "message": "UpgradePlan b has taken over. X",
+        }
+        times = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        await cluster.set(attempt=2, conditions=[{**taken, **times}])
+        refused = await run("demo")
+        assert refused.line == (
+            "upgrade-manager: UpgradePlan b has taken over, so that this one has no further attempt. "
+            "Create a new UpgradePlan"
+        )
+        assert await attempt() == 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import attempt_of, is_requested
+from upgrade_manager.api.attempts import attempt_of, is_requested, taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list
@@ -74,6 +74,8 @@ async def _read(session: Session, name: str) -> Object:
         raise CommandError(f"{name} is {state_of_plan(plan)}: only a plan that has failed has a next attempt")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
+    if why := taken_over(objects.status(plan)):
+        raise CommandError(f"{why}. Create a new UpgradePlan")
     return plan
 
 

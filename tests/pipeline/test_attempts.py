@@ -11,11 +11,12 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.cluster.survey_world import NO_STATE_PARTITION, report
-from tests.support.managers.resumed_run import Work, comparable, request_attempt, undisturbed
+from tests.support.managers.resumed_run import Work, comparable, cut_short, request_attempt, undisturbed
 from tests.support.managers.sweep import cases
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states, phases_of
 from tests.support.webhook.policy_prefixes import image_prefixes
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_JOB_TYPE
 from upgrade_manager.kube import objects
 
 THIRD = "node-1"
@@ -228,13 +229,15 @@ async def test_upgrade_goes_on_after_a_failure_in_each_phase(simulate: Simulate)
         work = simulation.middleware.hook = Work()
         async with image_prefixes(simulation, "me/own"), stage.life():
             await stage.create_plan()
-            for phase, following in (
-                ("ImagePreloading", "survey"),
-                ("ImagePreloading", "manifests"),
-                ("ClusterUpgrading", "pre-drain"),
-                ("NodeUpgrading", "post-drain"),
-                ("NodeUpgrading", ""),
+            for phase, cut, following in (
+                ("ImagePreloading", "", "survey"),
+                ("ImagePreloading", "", "manifests"),
+                ("ClusterUpgrading", f"{LABEL_COMPONENT}=cluster-upgrade", "pre-drain"),
+                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=pre-drain", "post-drain"),
+                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=post-drain", ""),
             ):
+                if cut and simulation.backend.has_controllers:
+                    await cut_short(stage, cut)
                 failed = await stage.fail()
                 assert phases_of(failed)[-2:] == [phase, "Failed"]
                 scenario.fail_next(following)

@@ -171,3 +171,49 @@ async def test_webhook_checks_the_attempt_with_its_toolkit_image(
         texts = await denials(stage, annotations, attempt=2)
         assert [any(one in text for text in texts) for one in denied] == [True] * len(denied)
         assert len(texts) == len(denied)
+
+
+@pytest.mark.full
+async def test_attempt_goes_on_after_a_repeated_drain_has_failed() -> None:
+    """A user lets Rancher drain a node again that is done, while the last one is paused."""
+    scenario = RepairableScenario.of()
+    async with Simulation(scenario) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
+        work = simulation.middleware.hook = Work()
+        settings = await overridden_settings(simulation)
+        async with stage.life():
+            await stage.create_plan(PAUSED)
+            await stage.until_node("UpgradePaused", node=THIRD)
+            scenario.fail_next("pre-drain")
+            await stage.plan_again()
+            failed = await stage.fail()
+            assert node_states(failed) == {"node-0": "PostDrained", SECOND: "PostDrained", THIRD: "UpgradePaused"}
+            scenario.repair()
+            await request_attempt(stage, work, nodeUpgradeOption=UNPAUSED)
+            await stage.succeed()
+        assert [one for one in work.of(2) if one.startswith("post-drain")] == [f"post-drain {THIRD}"]
+        assert await overridden_settings(simulation) == settings
+
+
+@pytest.mark.parametrize("paused", [(), ("node-3",)], ids=["a worker waits", "a worker is paused"])
+@pytest.mark.parametrize("what", ["pre-drain", "post-drain"])
+@pytest.mark.thin
+async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str, ...]) -> None:
+    """Rancher asks for a node of each tier at the same time."""
+    scenario = RepairableScenario.of(nodes={"count": 4}, **fault(what, SECOND))
+    async with Simulation(scenario) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
+        work = simulation.middleware.hook = Work()
+        async with stage.life():
+            await stage.create_plan({**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": [*paused]}})
+            states = node_states(await stage.fail())
+            scenario.repair()
+            await request_attempt(stage, work)
+            if paused:
+                await stage.until_node("UpgradePaused", node="node-3")
+                await stage.patch(spec={"nodeUpgradeOption": UNPAUSED})
+            await stage.succeed()
+        left = [node for node, state in states.items() if state != "PostDrained"]
+        drained = [node for node in left if states[node] != "PostDrainFailed"]
+        assert states[SECOND] == {"pre-drain": "PreDrainFailed", "post-drain": "PostDrainFailed"}[what]
+        assert work.of(2) == sorted([*AROUND, *nodes(*drained, os="" if SECOND in drained else SECOND)])

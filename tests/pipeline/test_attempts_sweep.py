@@ -17,8 +17,10 @@ from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import Sweep, cases
 from tests.support.managers.upgrade import UpgradeRun, node_states, phases_of
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 #: Virtual seconds after which an event without a response is sent again.
 _EVENT_RETRY = 15.0
@@ -101,3 +103,36 @@ async def test_successor_finishes_an_attempt(what: str, sweep: Sweep) -> None:
         ending = await run(what, interruption=interruption)
         assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
         assert ending == golden, happens
+
+
+async def refuse(*, interruption: Interruption = UNDISTURBED) -> tuple[Any, ...]:
+    """Request an attempt without the image that it needs; return the end, and the number of writes."""
+    name, faults = FAILING["a node's pre-drain"]
+    scenario = RepairableScenario.of(name, **faults)
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.fail()
+        await stage.client.delete(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", namespace=HARVESTER_SYSTEM)
+        # Times have seconds.
+        await asyncio.sleep(60)
+        await stage.patch(spec={"attempt": 2})
+        async with restarted(stage, [interruption]) as managers:
+            await stage.until_plan(lambda plan: plan["status"].get("attempt") == 2)
+            await stage.settle()
+            await asyncio.sleep(_EVENT_RETRY)
+        plan = await stage.plan()
+        failures = [(event["message"], event["count"]) for event in await stage.events("UpgradeFailed")]
+        end = phases_of(plan), node_states(plan), objects.finalizers(plan), failures, await created_objects(simulation)
+        return *end, [one.get("cause") for one in plan["status"]["attempts"]], len(managers.lives[0].wire.writes)
+
+
+async def test_successor_refuses_an_attempt() -> None:
+    *golden, writes = await refuse()
+    assert len(golden[3]) == 2
+    assert golden[2] == []
+    for number in range(1, writes + 1):
+        for interruption in (Interruption(die_at=number, after=True), Interruption(lose_at=number)):
+            *ending, _ = await refuse(interruption=interruption)
+            assert ending == golden, interruption

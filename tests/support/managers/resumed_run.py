@@ -13,11 +13,15 @@ from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, PLAN, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, PLAN, REAL_STUCK, UpgradeRun
+from tests.support.programs.polling import eventually
 from tests.support.webhook import webhook
 from upgrade_manager.api.keys import LABEL_JOB_TYPE, LABEL_NODE
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.kube.transport import Response
 from webhook.cluster import LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest
@@ -98,3 +102,17 @@ async def request_attempt(stage: UpgradeRun, work: Work, **spec: Any) -> None:
     assert await denials(stage, **change) == []
     await stage.patch(spec=change)
     await stage.until_plan(lambda plan: objects.status(plan).get("attempt") == work.attempt)
+
+
+async def cut_short(stage: UpgradeRun, selector: str) -> None:
+    """Let the next such Job fail at once: in real time its attempts are half a minute apart."""
+
+    async def cut() -> bool:
+        found = (await stage.client.list(JOBS, label_selector=selector)).items
+        running = [job for job in found if JobState.of(job).progress is Progress.RUNNING]
+        for job in running:
+            patch = MergePatch({"spec": {"activeDeadlineSeconds": 1}})
+            await stage.client.patch(JOBS, objects.name(job), patch, namespace=objects.namespace(job))
+        return bool(running)
+
+    await eventually(cut, seconds=REAL_STUCK)

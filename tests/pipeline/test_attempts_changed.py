@@ -22,6 +22,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
+    NODES,
     SERVICES,
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
@@ -217,3 +218,42 @@ async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str
         drained = [node for node in left if states[node] != "PostDrainFailed"]
         assert states[SECOND] == {"pre-drain": "PreDrainFailed", "post-drain": "PostDrainFailed"}[what]
         assert work.of(2) == sorted([*AROUND, *nodes(*drained, os="" if SECOND in drained else SECOND)])
+
+
+@pytest.mark.parametrize("uncordoned", [True, False], ids=["uncordoned", "cordoned"])
+async def test_node_that_was_uncordoned_since_the_failure_is_drained_again(*, uncordoned: bool) -> None:
+    """VMs may run there again, which the upgrade of the operating system would stop."""
+    async with failed_run("post-drain") as (stage, work, scenario):
+        if uncordoned:
+            await stage.client.patch(NODES, SECOND, MergePatch({"spec": {"unschedulable": False}}))
+            await asyncio.sleep(60)
+        await request_attempt(stage, work)
+        if uncordoned:
+            # The remedy of the blocker.
+            await stage.until_plan(lambda plan: "NodeUncordoned" in str(plan["status"].get("blockers")))
+            await stage.client.patch(NODES, SECOND, MergePatch({"spec": {"unschedulable": True}}))
+        await (stage.succeed() if uncordoned else end(stage, scenario))
+        again = [f"pre-drain {SECOND}"] if uncordoned else []
+        assert work.of(2) == sorted([*AROUND, *again, *nodes(THIRD, os=SECOND)])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("plan_first", [True, False], ids=["the plan first", "the attempt first"])
+async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
+    """Exactly one of them upgrades the nodes that are left."""
+    async with failed_run("pre-drain") as (stage, _, _):
+        following = replace(stage, name="next")
+        steps = [following.create_plan(), stage.patch(spec={"attempt": 2})]
+        for step in steps if plan_first else reversed(steps):
+            await step
+        if plan_first:
+            assert await following.until_ended() == "Succeeded"
+        else:
+            await stage.until("Succeeded")
+        await stage.settle()
+        phases = {one.name: await one.phase() for one in (stage, following)}
+        assert (
+            phases == {"upgrade": "Failed", "next": "Succeeded"} if plan_first else {"upgrade": "Succeeded", "next": ""}
+        )
+        drained = [name for name in stage.ledger.names("jobs") if "pre-drain" in name and THIRD in name]
+        assert len(drained) == 1

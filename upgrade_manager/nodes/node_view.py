@@ -260,7 +260,11 @@ def _is_uncordoned(view: NodeView, inputs: _Inputs, number: int) -> bool:
     Harvester keeps one node schedulable, so that Rancher cannot drain a node of an earlier tier again before.
     """
     plan, is_begun = inputs.machine_plan, any(job.job_type is JobType.POST_DRAIN for job in inputs.jobs)
-    is_drained = bool(plan.pre_drain.requested) and not plan.pre_drain.pending and view.state is NodeState.PRE_DRAINED
+    states = {NodeState.PRE_DRAINED}
+    if inputs.target.attempt > FIRST_ATTEMPT:
+        # Its Job has failed in an earlier attempt, since when VMs may have come.
+        states.add(NodeState.POST_DRAINING)
+    is_drained = bool(plan.pre_drain.requested) and not plan.pre_drain.pending and view.state in states
     return bool(number) and is_drained and not view.cordoned and not is_begun
 
 

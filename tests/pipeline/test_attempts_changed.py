@@ -221,7 +221,7 @@ async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str
 
 
 @pytest.mark.parametrize("uncordoned", [True, False], ids=["uncordoned", "cordoned"])
-async def test_node_that_was_uncordoned_since_the_failure_is_drained_again(*, uncordoned: bool) -> None:
+async def test_node_that_was_uncordoned_since_is_drained_again(*, uncordoned: bool) -> None:
     """VMs may run there again, which the upgrade of the operating system would stop."""
     async with failed_run("post-drain") as (stage, work, scenario):
         if uncordoned:

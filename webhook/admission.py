@@ -19,6 +19,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook import attempt
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
+from webhook.checks import migration_failure
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown, late_pauses
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
@@ -93,7 +94,7 @@ class Admission:
                 self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
-        """Check a requested attempt, names that are added to the pause list, and a toolkit image that changes."""
+        """Check a requested attempt, added names of the pause list, a toolkit image that changes, and a new Wait."""
         if not objects.mapping(request.new) or not objects.mapping(request.old):
             return _denied(_NO_OBJECT)
         if objects.text(request.new, "metadata", "deletionTimestamp"):
@@ -103,7 +104,12 @@ class Admission:
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
         changed = [TOOLKIT_IMAGE] if _toolkit(request.new) != _toolkit(request.old) else []
-        if attempt.is_raised(new=request.new, old=request.old):
+        waits = migration_failure.requests_wait(request.new)
+        is_raised = attempt.is_raised(new=request.new, old=request.old)
+        # Another toolkit image may be of a kind that cannot do what the plan has requested before.
+        is_new = bool(changed) or is_raised or not migration_failure.requests_wait(request.old)
+        changed += [migration_failure.of_update(request.old)] if is_new and waits else []
+        if is_raised:
             if is_skipped(request.new):
                 return Verdict()
             checks = [*attempt.checks_of(request.old), *changed]

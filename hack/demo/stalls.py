@@ -37,6 +37,7 @@ from upgrade_manager.kube.resources import (
     SERVICE_ACCOUNTS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
+    VIRTUAL_MACHINE_INSTANCES,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ SUC, RANCHER = "system-upgrade-controller", "rancher"
 _TAINT = "example.com/maintenance"
 _WEBHOOK = "policy.example.com"
 _HOOK = "example.com/backup"
+_PINNED = {"spec": {"nodeSelector": {"zone": "a"}}}
 #: No disk has this tag.
 _DISK_TAG = "nvme"
 
@@ -277,6 +279,30 @@ async def _budget(client: Client, _: Object) -> tuple[Sequence[Command], Sequenc
     return damage, [Patch(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default", body=one)]
 
 
+async def _protected_vm(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Keep a VM of the first node on it, and let a budget forbid that its launcher Pod stops."""
+    nodes = sorted(objects.name(node) for node in (await client.list(NODES)).items)
+    found = (await client.list(VIRTUAL_MACHINE_INSTANCES)).items
+    there = [one for one in found if objects.status(one).get("nodeName") == nodes[0]]
+    if not there:
+        return [], []
+    instance = min(there, key=objects.qualified_name)
+    name, namespace, uid = objects.name(instance), objects.namespace(instance), objects.uid(instance)
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": name, "uid": uid}
+    labels = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": uid, "app": "ledger"}
+    launcher = {"name": f"virt-launcher-{name}", "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
+    pod = {"nodeName": nodes[0], "containers": [{"name": "compute", "image": "rancher/mirrored-pause:3.6"}]}
+    place, selector = {"name": "ledger", "namespace": namespace}, {"matchLabels": {"app": "ledger"}}
+    budget = {"metadata": place, "spec": {"minAvailable": 1, "selector": selector}}
+    damage: list[Command] = [
+        Patch(resource=VIRTUAL_MACHINE_INSTANCES, name=name, namespace=namespace, body=_PINNED),
+        Create(resource=PODS, manifest={"metadata": launcher, "spec": pod}),
+        Create(resource=POD_DISRUPTION_BUDGETS, manifest=budget),
+    ]
+    none = {"spec": {"minAvailable": 0, "maxUnavailable": None}}
+    return damage, [Patch(resource=POD_DISRUPTION_BUDGETS, **place, body=none)]
+
+
 async def _paused_chart(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
     def patch(*, paused: bool) -> Patch:
         body = {"spec": {"paused": paused}}
@@ -334,6 +360,12 @@ STALLS: Mapping[str, Stall] = {
         stands_for="a reboot at the console of the node",
     ),
     "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
+    "vm-budget": _stall(
+        "ClusterUpgrading",
+        "a VM cannot move, and a budget forbids to stop it",
+        _protected_vm,
+        Reason.EVICTION_FORBIDDEN,
+    ),
     "migration": _stall(
         "NodeUpgrading",
         "KubeVirt's controller hangs",

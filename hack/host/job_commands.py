@@ -184,6 +184,7 @@ class JobCommands:
         return ToolkitContext(
             plan=options.plan,
             attempt=options.attempt,
+            job=job_name(options),
             node=options.node,
             pod=options.pod,
             shutdown=options.shutdown,

@@ -16,6 +16,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "spec.attempt": {"attempt": 2},
     "spec.force": {"force": True},
     "spec.paused": {"paused": True},
+    "spec.nodeUpgradeOption.onMigrationFailure": {"nodeUpgradeOption": {"onMigrationFailure": "Stop"}},
     "spec.nodeUpgradeOption.pauseNodes": {"nodeUpgradeOption": {"pauseNodes": ["node-1"]}},
 }
 USERS = [

@@ -59,7 +59,7 @@ def fixed(**condition: Any) -> dict[str, Any]:
 RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
 MIGRATE = (
     "(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin, restart KubeVirt's controller: "
-    f"{RESTART}"
+    f"{RESTART} (3) Or stop it: virtctl stop db01 -n ns (4) Undo it after the upgrade: virtctl start db01 -n ns"
 )
 AGAIN = "Undo it after the upgrade: virtctl start db01 -n ns"
 EITHER = f"(1) Migrate it: virtctl migrate db01 -n ns (2) Or stop it: virtctl stop db01 -n ns (3) {AGAIN}"
@@ -98,7 +98,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
         row(
             instance(),
             [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
-            "migration b is Running",
+            "migration b is Running; migration a is Failed",
             MOVES.replace("ns m ", "ns b "),
             id="the newest runs",
         ),

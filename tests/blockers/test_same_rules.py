@@ -34,9 +34,9 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.nodes.drain import await_reboot, lost
 from upgrade_manager.nodes.model import NodeView
+from upgrade_manager.toolkit.vms import vm_stop
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, vms_remaining
 from upgrade_manager.toolkit.vms.longhorn_gate import unsafe_volumes
-from upgrade_manager.toolkit.vms.vm_shutdown import request_stop
 from webhook.checks.vms import CHECK
 
 if TYPE_CHECKING:
@@ -178,7 +178,9 @@ async def test_instance_without_a_machine_has_one_remedy(view: FakeView, tmp_pat
         await set_instance(world, "free", {"metadata": {"ownerReferences": None}, "spec": {"evictionStrategy": "None"}})
         await world.client.delete(VIRTUAL_MACHINES, "free", namespace="default")
         (instance,) = (await world.client.list(VIRTUAL_MACHINE_INSTANCES)).items
-        job, stopped = await vms_remaining(world.context()), await request_stop(world.context(), instance)
+        job, context = await vms_remaining(world.context()), world.context()
+        stop = await vm_stop.stop(context, await vm_stop.read(context, [instance]), restores=False)
+        (stopped,) = stop.running.values()
         await show(view, world, VIRTUAL_MACHINE_INSTANCES)
         (blocker,) = of_evacuation(migrations.FINDERS, view, is_running=False)
     devices = {**instance, "spec": {"nodeSelector": {}}}

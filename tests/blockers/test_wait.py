@@ -37,7 +37,7 @@ CLASSES = [
 
 def made(kind: type[Wait]) -> Wait:
     """Return a wait of the class, with all that it may require."""
-    fields: dict[str, Any] = {"pods": "", "deployment": "", "remedies": (), "release_os": "", "name": "n"}
+    fields: dict[str, Any] = {"pods": "", "deployment": "", "remedies": (), "release_os": "", "name": "n", "vms": ()}
     names = kind.__dataclass_fields__.keys()
     given = {name: fields.get(name, BEGAN) for name in names & {*fields, "imported", "stepped", "undisturbed"}}
     given |= dict.fromkeys(names & {"released", "ready_changed", "since"}, BEGAN)

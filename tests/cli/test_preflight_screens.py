@@ -15,7 +15,7 @@ from hack.apiserver.crds import CRDS
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.webhook.surroundings import IsoServers, as_user, gate, plan_of
-from upgrade_manager.cli.preflight import toolkit_image
+from upgrade_manager.cli.preflight import toolkit_facts
 from upgrade_manager.cli.preflight_view import PreflightView
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SETTINGS, VIRTUAL_MACHINE_IMAGES
@@ -93,8 +93,15 @@ async def view_of(case: Case) -> PreflightView:
         plan = plan_of(case.spec)
         client = as_user(simulation, case.user) if case.user else None
         report = await gate(simulation, plan, iso=IsoServers({simulation.iso_url: case.response}), client=client)
-    image = toolkit_image(plan, TOOLKIT)
-    return PreflightView(context="production", server="https://10.0.0.10:6443", plan=plan, image=image, report=report)
+    image, stuck = toolkit_facts(plan, TOOLKIT)
+    return PreflightView(
+        context="production",
+        server="https://10.0.0.10:6443",
+        plan=plan,
+        image=image,
+        on_migration_failure=stuck,
+        report=report,
+    )
 
 
 def visible(text: str, width: int, height: int) -> Iterator[str]:

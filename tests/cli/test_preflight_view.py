@@ -22,6 +22,7 @@ VIEW = PreflightView(
     server="https://10.0.0.1:6443",
     plan=PLAN,
     image="me/toolkit:v1.8.0",
+    on_migration_failure="Wait: a VM whose migration fails is left to you",
     report=Report(
         rows=[
             Row(check="Harvester", outcome="passed"),
@@ -59,6 +60,7 @@ kubectl uncordon node-1
 # Run it
 
 Toolkit image: me/toolkit:v1.8.0.
+Stuck VMs: Wait: a VM whose migration fails is left to you.
 1 of 3 checks failed. Not made, so that the plan may still be refused: disk space.
 The webhook skips all checks of this plan, because it has the annotation skip-webhook.
 
@@ -125,6 +127,7 @@ def test_document_has_the_same_facts() -> None:
         "bindCommands": [BIND],
     }
     assert (found["passed"], found["skippedByWebhook"], found["toolkitImage"]) == (False, True, "me/toolkit:v1.8.0")
+    assert found["onMigrationFailure"] == VIEW.on_migration_failure
     assert found["checks"][1] == {
         "name": "disk space",
         "outcome": "unknown",

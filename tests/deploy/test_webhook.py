@@ -71,6 +71,10 @@ def plan(*pause: str, status: dict[str, Any] | None = None, **metadata: Any) -> 
     return {"metadata": {"name": "demo", **metadata}, "spec": spec, **({"status": status} if status else {})}
 
 
+def stuck(policy: str) -> dict[str, Any]:
+    return {**plan(), "spec": {"nodeUpgradeOption": {"onMigrationFailure": policy}}}
+
+
 def nodes(count: int) -> list[str]:
     return [f"node-{index}" for index in range(count)]
 
@@ -95,6 +99,10 @@ def skipping(value: str) -> dict[str, Any]:
         pytest.param("CREATE", plan(annotations={"a": "b"}), None, "", id="an unknown annotation"),
         pytest.param("CREATE", skipping("false"), None, "", id="not skipped"),
         pytest.param("CREATE", skipping("true"), None, NOT_SKIPPED, id="skipped"),
+        pytest.param("UPDATE", stuck("Wait"), plan(), "", id="Wait"),
+        pytest.param("UPDATE", stuck("Wait"), stuck("Stop"), "", id="Wait for Stop"),
+        pytest.param("UPDATE", stuck("Wait"), stuck("Wait"), UPDATED, id="the same Wait"),
+        pytest.param("UPDATE", stuck("Stop"), stuck("Wait"), UPDATED, id="Stop, which is always allowed"),
         pytest.param("UPDATE", plan("a"), plan(), "", id="a first pause"),
         pytest.param("UPDATE", plan("a", "b"), plan("a"), "", id="another pause"),
         pytest.param("UPDATE", plan("a"), plan("a"), UPDATED, id="the same pauses"),
@@ -166,6 +174,7 @@ STEERING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "spec.force": ({**plan(), "spec": {"force": True}}, plan()),
     "spec.paused": ({**plan(), "spec": {"paused": True}}, plan()),
     "spec.nodeUpgradeOption.pauseNodes": (plan("a", "b"), plan("a")),
+    "spec.nodeUpgradeOption.onMigrationFailure": (stuck("Wait"), stuck("Stop")),
     "spec.attempt": ({**plan(), "spec": {"attempt": 2}}, plan()),
 }
 

@@ -22,8 +22,9 @@ def test_documents_of_yaml_can_follow_one_another() -> None:
 
 
 NAMES = [
-    *("plan", "state", "status", "phase", "previousVersion", "targetVersion", "toolkitImage", "checksums", "createdBy"),
-    *("started", "ended", "elapsedSeconds", "attempt", "attempts", "estimatedCompletion", "progress", "phases"),
+    *("plan", "state", "status", "phase", "previousVersion", "targetVersion", "toolkitImage", "onMigrationFailure"),
+    *("checksums", "createdBy", "started", "ended", "elapsedSeconds", "attempt", "attempts", "estimatedCompletion"),
+    *("progress", "phases"),
     *("nodes", "waiting", "lastError", "cause", "deleting", "cleaningUp", "nextSteps", "blockers", "warnings"),
     "leader",
 ]

@@ -25,7 +25,7 @@ from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName, phase_o
 from upgrade_manager.api.progress import NODE_SHARES, STEPS
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.wait import FailingJobWait, JobWait, Wait, WaitKind
+from upgrade_manager.blockers.wait import FailingJobWait, ForbiddenStopWait, JobWait, Wait, WaitKind
 from upgrade_manager.display.tables import NODE_STYLES
 from upgrade_manager.display.view import MILESTONES
 from upgrade_manager.kube import objects
@@ -110,10 +110,12 @@ def _waits_of_phases() -> set[str]:
     sources = (ROOT / "upgrade_manager/pipeline").rglob("*.py")
     words = {word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
     return {
-        one.kind.name
-        for one in _classes(Wait)
-        if one.__name__ in words or (one in {FailingJobWait, JobWait, SuspendedJobWait} and "job_wait" in words)
+        one.kind.name for one in _classes(Wait) if one.__name__ in words or (one in _OF_JOBS and "job_wait" in words)
     }
+
+
+#: The waits that `job_wait` makes.
+_OF_JOBS = frozenset({FailingJobWait, ForbiddenStopWait, JobWait, SuspendedJobWait})
 
 
 def _classes(base: type[Wait]) -> Iterator[type[Wait]]:

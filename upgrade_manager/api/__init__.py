@@ -14,6 +14,7 @@ __all__ = [
     "in_progress",
     "keys",
     "ledger",
+    "migration_failure",
     "names",
     "next_steps",
     "node_states",

@@ -28,6 +28,7 @@ FIELDS: Mapping[str, Callable[[UpgradePlanSpec], object]] = {
     "spec.attempt": lambda spec: spec.attempt if (spec.attempt or 1) > 1 else None,
     "spec.force": lambda spec: spec.force,
     "spec.paused": lambda spec: spec.paused,
+    "spec.nodeUpgradeOption.onMigrationFailure": lambda spec: spec.node_upgrade_option.on_migration_failure,
     "spec.nodeUpgradeOption.pauseNodes": lambda spec: sorted(set(spec.node_upgrade_option.pause_nodes)),
 }
 #: The hashed annotations.

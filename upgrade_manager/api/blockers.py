@@ -56,6 +56,7 @@ class BlockerReason(StrEnum):
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
     CHART_NOT_DEPLOYED = "ChartNotDeployed"
     DRAIN_FAILING = "DrainFailing"
+    EVICTION_FORBIDDEN = "EvictionForbidden"
     MIGRATION_STUCK = "MigrationStuck"
     VOLUME_DEGRADED = "VolumeDegraded"
     RANCHER_SILENT = "RancherSilent"

@@ -48,6 +48,9 @@ ANNOTATION_ACKNOWLEDGED = f"{PREFIX}/acknowledged-request"
 ANNOTATION_PROGRESS = f"{PREFIX}/progress"
 #: The begin of that step, in UTC.
 ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
+#: On Jobs, set by the command that they run: the time since which users' PodDisruptionBudgets forbid to stop VMs, and
+#: these VMs, as in "2030-01-01T12:00:00Z default/db,default/web" (facts/forbidden_stops.py).
+ANNOTATION_FORBIDDEN_STOPS = f"{PREFIX}/forbidden-stops"
 #: On Jobs that reboot their node: the Node's status.nodeInfo.bootID when the Job was created.
 ANNOTATION_BOOT_ID = f"{PREFIX}/boot-id"
 
@@ -69,6 +72,9 @@ ANNOTATION_CREATED_BY = f"{PREFIX}/created-by"
 ANNOTATION_LAST_CHANGED_BY = f"{PREFIX}/last-changed-by"
 #: All annotations that the mutating webhook sets.
 ADMISSION_ANNOTATIONS = (ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY)
+
+#: On a VirtualMachine, set by users: Wait or Stop, before spec.nodeUpgradeOption.onMigrationFailure.
+ANNOTATION_ON_MIGRATION_FAILURE = f"{PREFIX}/on-migration-failure"
 
 # Annotations that the manager sets on a plan, for other tools: originals. It reads status.ledger itself, and these
 # annotations only of a plan without a ledger.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from upgrade_manager.api.migration_failure import OnMigrationFailure
 from upgrade_manager.api.model import ApiModel, StringList
 from upgrade_manager.api.names import NAME_PATTERN, NAMESPACE_PATTERN
 
@@ -51,6 +52,15 @@ class NodeUpgradeOption(ApiModel):
                 "pattern": _NAME,
             },
         },
+    )
+    on_migration_failure: str = Field(
+        default="",
+        description="What happens to a virtual machine that could be migrated before its node is drained, and whose "
+        "migration fails. Wait: the upgrade waits until you migrate or stop it, and names it. Stop: the upgrade stops "
+        "it. Unset: Wait with the manager's own toolkit; Stop with Harvester's, which cannot wait and refuses Wait. "
+        "Annotation management.harvesterhci.io/on-migration-failure of a VirtualMachine decides for that one. The "
+        "option may be changed at any time, and counts within seconds.",
+        json_schema_extra={"enum": list(map(str, OnMigrationFailure))},
     )
 
 

@@ -12,7 +12,7 @@ imports             the import of the ISO
 repository_outage   the upgrade repository
 upgrade_controller  the system-upgrade-controller
 rancher             Rancher, which drains nodes; `drains` and `disruption_budgets` say why a drain fails
-migrations          VMs that do not leave a node
+migrations          VMs that do not leave a node; `forbidden_stops` budgets that keep the upgrade from stopping VMs
 volumes             volumes for which a drain waits
 node_return         nodes that do not come back from their reboot
 known               waits whose cause the pipeline knows

@@ -12,8 +12,9 @@ from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
-from upgrade_manager.blockers.wait import FailingJobWait, JobWait
+from upgrade_manager.blockers.wait import FailingJobWait, ForbiddenStopWait, JobWait
 from upgrade_manager.blockers.warnings import latest_warning
+from upgrade_manager.facts.forbidden_stops import read_report
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, pod_reason, start_progress
 from upgrade_manager.facts.removal import CHECK_JOB_CONTROLLER
@@ -41,13 +42,12 @@ def job_wait(
     finished: Collection[float] = (),
     way_out: str = "",
     controllers: tuple[str, ...] = (),
-) -> tuple[JobWait | SuspendedJobWait | FailingJobWait, ...]:
+) -> tuple[JobWait | SuspendedJobWait | FailingJobWait | ForbiddenStopWait, ...]:
     """Return the wait for a Job of that component or type; nothing for a Job that has ended.
 
     A Job that is about to start again has another wait (pipeline/blocker_report.py, resumed_wait).
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
     this plan's Jobs of that component or type. `way_out` is the command that ends a Job that hangs, if there is one.
-    `controllers` are the Deployments that the Job needs.
     """
     since = parse_time(max(job.created, job.resumed))
     if since is None or job.progress is not Progress.RUNNING:
@@ -71,7 +71,14 @@ def job_wait(
             way_out=way_out,
             controllers=controllers,
         ),
+        *(_forbidden_stops(job, place) if job.forbidden_stops else ()),
     )
+
+
+def _forbidden_stops(job: JobState, place: dict[str, str]) -> Iterator[ForbiddenStopWait]:
+    found = read_report(job.forbidden_stops)
+    if found is not None:
+        yield ForbiddenStopWait(**place, since=found[0], vms=found[1])
 
 
 def new_job_wait(namespace: str, name: str, *, work: str, now: datetime, node: str = "") -> JobWait:

@@ -72,13 +72,15 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, i
     own = [since_arrival(migrations_of(one, migrations)) for one in instances]
     labelled = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL))
     limits = _limits(view) if labelled or any(map(has_begun, chain.from_iterable(own))) else MigrationLimits()
-    # The taint is set again at each check, so that its removal alone does not keep a VM.
-    stopped = _stopped_controller(view) or (None if is_tainted else _wiped(wait.node))
+    hanging = _stopped_controller(view)
+    # The taint is set again at each check: its removal alone keeps no VM, and none that KubeVirt has tried to migrate.
+    wiped = None if is_tainted else _wiped(wait.node)
     queued = others_move(own, labelled, limits=limits, now=view.now)
     for one, found, is_queued in zip(instances, own, queued, strict=True):
         obstacle = vm_obstacle(one, found, others_move=is_queued)
         if not obstacle.is_queued and not _moves(view, one, found, limits):
             what = f"it does not leave node {wait.node}"
+            stopped = hanging or (None if found else wiped)
             yield _blocker(wait, one, obstacle, what=what, stopped=stopped if obstacle.needs_controller else None)
 
 
@@ -149,7 +151,8 @@ def _remedies(obstacle: VMObstacle) -> tuple[Remedy, ...]:
     if not obstacle.needs_controller:
         return obstacle.ways_out
     text = "If the migration does not begin, restart" if obstacle.ways_out else "Restart"
-    return (*obstacle.ways_out, Remedy(f"{text} KubeVirt's controller", command=_RESTART))
+    restart_it = Remedy(f"{text} KubeVirt's controller", command=_RESTART)
+    return (*obstacle.ways_out, restart_it, *obstacle.last_ways_out)
 
 
 FINDERS = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.blockers import (
     drains,
     failing_jobs,
+    forbidden_stops,
     imports,
     jobs,
     known,
@@ -34,6 +35,7 @@ FINDERS: tuple[Row, ...] = (
     *upgrade_controller.FINDERS,
     *repository_outage.FINDERS,
     *drains.FINDERS,
+    *forbidden_stops.FINDERS,
     *migrations.FINDERS,
     *volumes.FINDERS,
     *leftover_budgets.FINDERS,

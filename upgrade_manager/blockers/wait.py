@@ -33,6 +33,7 @@ class WaitKind(Enum):
     LEFTOVER_HOOK = "Secret", "leftover"
     LOST_HOOK = "Cluster", "hook"
     REFUSED_CORDON = "Node", "cordon"
+    FORBIDDEN_STOP = "Job", "stop"
     SUSPENDED_JOB = "Job", "suspended"
     FAILING_JOB = "Job", "failing"
     REMOVED_JOB = "Job", "removal"
@@ -137,6 +138,15 @@ class FailingJobWait(Wait):
     kind = WaitKind.FAILING_JOB
     #: Label selector of the Job's Pods, as in JobWait.
     pods: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForbiddenStopWait(Wait):
+    """A wait of a Job until users' PodDisruptionBudgets let it stop VMs."""
+
+    kind = WaitKind.FORBIDDEN_STOP
+    #: Namespace and name of each VM that the Job has to stop.
+    vms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager import __version__
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.keys import API_VERSION, KIND
+from upgrade_manager.api.migration_failure import summary
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli import preflight_view, version_list
@@ -73,8 +74,15 @@ async def _check(session: Session, iso: IsoServer, plan: Object, options: Prefli
         certificates=TlsProbe(), kubelets=kubelets, iso=iso, clock=SystemClock(), on_wait=print_message
     )
     report = await check(plan, session.client, options.toolkit, around, skip_iso=options.skip_iso)
-    image = toolkit_image(plan, options.toolkit)
-    view = PreflightView(context=session.context, server=session.server, plan=plan, image=image, report=report)
+    image, stuck = toolkit_facts(plan, options.toolkit)
+    view = PreflightView(
+        context=session.context,
+        server=session.server,
+        plan=plan,
+        image=image,
+        on_migration_failure=stuck,
+        report=report,
+    )
     sys.stdout.write(view.document() if options.output == "json" else view.table(width=terminal_width()))
     return FAILED if report.failed else UNPROVEN if report.unknown else 0
 
@@ -122,8 +130,13 @@ def read_plan(file: str) -> Object:
     return dict(plan)
 
 
-def toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
-    """Return the toolkit image that the plan gets, for a line; empty without a plan, or if it gets none."""
+def toolkit_facts(plan: Object, toolkit: ToolkitConfig) -> tuple[str, str]:
+    """Return the toolkit image that the plan gets, and the treatment of VMs whose migration fails, each for a line.
+
+    Both are empty without a plan, or if it gets no image.
+    """
     spec = UpgradePlanSpec.read(objects.mapping(plan, "spec"))
     choice = decide(spec, PlanAnnotations(objects.strings(plan, "metadata", "annotations")), toolkit)
-    return choice.summary if plan and isinstance(choice, ToolkitChoice) else ""
+    if not plan or not isinstance(choice, ToolkitChoice):
+        return "", ""
+    return choice.summary, summary(spec.node_upgrade_option.on_migration_failure, kind=choice.kind)

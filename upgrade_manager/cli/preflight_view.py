@@ -29,6 +29,8 @@ class PreflightView:
     plan: Object
     #: The toolkit image that the plan gets; empty without a plan, or if it gets none.
     image: str
+    #: The treatment of VMs whose migration fails; empty as well.
+    on_migration_failure: str
     report: Report
 
     @property
@@ -42,7 +44,8 @@ class PreflightView:
         rows, bind = self.report.rows, self.report.bind
         first = head(context=self.context, server=self.server, running=self.report.running, target=self.target)
         lines = [first, "", *table_lines([_entry(row) for row in rows], width=width)]
-        lines += ["", *([f"Toolkit image: {printable(self.image)}."] if self.image else [])]
+        facts = (("Toolkit image", self.image), ("Stuck VMs", self.on_migration_failure))
+        lines += ["", *(f"{label}: {printable(fact)}." for label, fact in facts if fact)]
         lines += [self._summary()]
         lines += [_WEBHOOK_SKIPS] if self.report.is_skipped else []
         lines += ["", "An administrator gives you the missing permissions:", *bind] if bind else []
@@ -67,6 +70,7 @@ class PreflightView:
             "notMade": self.report.unknown,
             "skippedByWebhook": self.report.is_skipped,
             "toolkitImage": self.image,
+            "onMigrationFailure": self.on_migration_failure,
             "bindCommands": list(self.report.bind),
         }
         return json.dumps({**facts, "checks": [_document(row) for row in self.report.rows]}, indent=2) + "\n"

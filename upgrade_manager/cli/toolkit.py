@@ -110,6 +110,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
             yield ToolkitContext(
                 plan=options.plan,
                 attempt=options.attempt,
+                job=job_name(options),
                 node=options.node,
                 pod=options.pod,
                 shutdown=options.shutdown,

@@ -132,6 +132,8 @@ class View:
     target_version: str
     #: The toolkit image and its kind; empty before it is recorded.
     toolkit_image: str
+    #: The treatment of VMs whose migration fails; empty before the toolkit image is recorded.
+    on_migration_failure: str
     #: The checks of the ISO against checksums; empty before they are recorded.
     checksums: str
     #: The user who created the plan; empty if that is not recorded.

@@ -172,7 +172,12 @@ def _facts(view: View, rows: Rows) -> Iterator[tuple[str, str, str]]:
     """Yield label, text and style of the rows below the name."""
     yield "upgrade", view.route, ""
     if rows.all_facts:
-        texts = (("toolkit", view.toolkit_image), ("checksums", view.checksums), ("created by", view.created_by))
+        texts = (
+            ("toolkit", view.toolkit_image),
+            ("stuck VMs", view.on_migration_failure),
+            ("checksums", view.checksums),
+            ("created by", view.created_by),
+        )
         yield from ((label, text, "") for label, text in texts if text)
         if not view.leader.is_missing and (leader := view.leader.message or view.leader.holder):
             yield "leader", leader, ""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import attempt_began, attempt_of, seconds_of_work
+from upgrade_manager.api.migration_failure import summary
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
 from upgrade_manager.api.progress import progress_ratio
@@ -64,9 +65,8 @@ def build(
     plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE, lease: LeaseReading = NOT_READ
 ) -> View:
     """Build the view of a plan from its events, in any order, the pace of earlier upgrades, and the managers' Lease."""
-    status = objects.mapping(plan, "status")
-    times, state = _times(status), state_of_plan(plan)
-    started, ended, until = _span(plan, times, state, now=now)
+    status, state = objects.mapping(plan, "status"), state_of_plan(plan)
+    times, started, ended, until = _span(plan, state, now=now)
     nodes, rows = _nodes(plan, recorded_milestones(plan, events)), marked(map(_event, sorted(events, key=_order)))
     phases = _phases(plan, times, state, end=until)
     return View(
@@ -77,6 +77,7 @@ def build(
         previous_version=_line(status, "previousVersion"),
         target_version=_target(plan),
         toolkit_image=_toolkit_image(status),
+        on_migration_failure=_on_migration_failure(plan),
         checksums=_checksums(status),
         created_by=_line(status, "createdBy"),
         started=started,
@@ -103,12 +104,13 @@ def build(
 
 
 def _span(
-    plan: Object, times: Mapping[str, datetime], state: PlanState, *, now: datetime
-) -> tuple[datetime | None, datetime | None, datetime]:
-    """Return the start and the end of the upgrade, and the time until which it has worked."""
+    plan: Object, state: PlanState, *, now: datetime
+) -> tuple[dict[str, datetime], datetime | None, datetime | None, datetime]:
+    """Return the times of its phases, the start and the end of the upgrade, and the time until which it has worked."""
+    times = _times(objects.mapping(plan, "status"))
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
     failed = times.get(FAILED) if awaits_attempt(plan) else None
-    return min(times.values(), default=None), ended, ended or failed or now
+    return times, min(times.values(), default=None), ended, ended or failed or now
 
 
 def _estimate(
@@ -131,6 +133,12 @@ def _toolkit_image(status: Mapping[str, Any]) -> str:
     name = f"{repository}@{digest}" if digest else f"{repository}:{tag}"
     guessed = ", the tag is a guess" if objects.is_true(status, "toolkitImage", "guessed") else ""
     return f"{name} (kind {kind}{guessed})"
+
+
+def _on_migration_failure(plan: Object) -> str:
+    kind = _line(objects.mapping(plan, "status"), "toolkitImage", "kind")
+    requested = objects.text(plan, "spec", "nodeUpgradeOption", "onMigrationFailure")
+    return summary(requested, kind=kind) if kind else ""
 
 
 def _checksums(status: Mapping[str, Any]) -> str:

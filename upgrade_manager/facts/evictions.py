@@ -1,7 +1,8 @@
 """PodDisruptionBudgets that keep a Pod on its node, by the rules of the API server's evictions, and leftover ones.
 
-blockers/disruption_budgets.py names such budgets, with the remedies. The pre-drain Job waits for leftover budgets
-(toolkit/vms/evacuation.py), and blockers/leftover_budgets.py names these.
+blockers/disruption_budgets.py names such budgets, with the remedies, and blockers/forbidden_stops.py those that keep
+VMs from being stopped. The pre-drain Job waits for leftover budgets (toolkit/vms/evacuation.py), and
+blockers/leftover_budgets.py names these.
 """
 
 from __future__ import annotations
@@ -117,12 +118,29 @@ def ways_out(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
     return (Remedy("Add a replica to its workload"), _allow_one(budget))
 
 
+def ways_out_of_stop(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
+    """Return the remedies for a budget that keeps a VM from being stopped.
+
+    Of Pods of VMs Kubernetes cannot count the replicas that maxUnavailable and percentages refer to.
+    """
+    if is_stale:
+        return delete(budget, "Delete it")
+    healthy, desired = health(budget)
+    if healthy < desired:
+        return (Remedy("Repair its other Pods"), *delete(budget, "Or delete it, if none of them has to run"))
+    return (Remedy("Start another VM that it selects"), _change_limits(budget, {"minAvailable": max(healthy - 1, 0)}))
+
+
 def _allow_one(budget: Object) -> Remedy:
+    return _change_limits(budget, {"maxUnavailable": 1})
+
+
+def _change_limits(budget: Object, changed: Object) -> Remedy:
     limits = {key: objects.mapping(budget, "spec").get(key) for key in _LIMITS}
     known = next((f" ({key} is {limit} now)" for key, limit in limits.items() if limit is not None), "")
     return Remedy(
         f"Or allow one Pod to be down until the upgrade has ended{known}",
-        command=_patch(budget, {"minAvailable": None, "maxUnavailable": 1}),
+        command=_patch(budget, {**dict.fromkeys(_LIMITS), **changed}),
         undo=_patch(budget, limits),
         changes=tuple(_change(budget, key) for key in _LIMITS),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
+    ANNOTATION_FORBIDDEN_STOPS,
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_REPEATED,
@@ -60,6 +61,8 @@ class JobState:
     request: str = ""
     #: The step that the Job's command reports, as in "3/9 stop-vms"; empty without a report.
     step: str = ""
+    #: The VMs that users' PodDisruptionBudgets keep the Job's command from stopping, as an annotation; empty without.
+    forbidden_stops: str = ""
     #: The id of the boot in which its node was when the Job was created; empty for other Jobs, and those of earlier
     #: versions.
     boot_id: str = ""
@@ -110,6 +113,7 @@ class JobState:
             repeated=labels.get(LABEL_REPEATED) == "true",
             request=labels.get(LABEL_REQUEST, ""),
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
+            forbidden_stops=annotations.get(ANNOTATION_FORBIDDEN_STOPS) or "",
             boot_id=annotations.get(ANNOTATION_BOOT_ID) or "",
             created=metadata.get("creationTimestamp") or "",
             started=started,

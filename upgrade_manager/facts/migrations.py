@@ -49,6 +49,8 @@ class MigrationLimits:
     per_gib: int = 150
     #: Migrations in the cluster at the same time.
     in_cluster: int = 5
+    #: Migrations from one node at the same time.
+    from_node: int = 2
 
     @classmethod
     def of(cls, kubevirt: Object | None) -> MigrationLimits:
@@ -58,6 +60,7 @@ class MigrationLimits:
         return cls(
             per_gib=objects.number(found, "completionTimeoutPerGiB") or default.per_gib,
             in_cluster=objects.number(found, "parallelMigrationsPerCluster") or default.in_cluster,
+            from_node=objects.number(found, "parallelOutboundMigrationsPerNode") or default.from_node,
         )
 
 
@@ -81,11 +84,17 @@ def others_move(
     """Return for each VM of a node, by its migrations since its arrival, if KubeVirt migrates other VMs first.
 
     These are other VMs of the node, or as many VMs of the cluster as KubeVirt migrates at the same time: `labelled` are
-    the instances with TARGET_LABEL.
+    the instances with TARGET_LABEL. A VM without an unfinished migration also waits for those that KubeVirt has created
+    and that fail again and again, as many as it creates for a node.
     """
     moves = [any(map(has_begun, each)) or is_beginning(each, now) for each in own]
     is_full = sum(map(moves_to_another_node, labelled)) >= limits.in_cluster
-    return [is_full or sum(moves) > one for one in moves]
+    created = [not all(map(is_final, each)) for each in own]
+    is_used_up = sum(created) >= limits.from_node
+    return [
+        is_full or sum(moves) > moving or (is_used_up and not is_created)
+        for moving, is_created in zip(moves, created, strict=True)
+    ]
 
 
 def is_slow(instance: Object, migration: Object, *, limits: MigrationLimits, now: datetime) -> bool:

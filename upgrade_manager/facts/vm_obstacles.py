@@ -39,6 +39,8 @@ class VMObstacle:
     why: str
     #: The remedies, each with its command; empty if KubeVirt has to act.
     ways_out: tuple[Remedy, ...] = ()
+    #: The remedies that interrupt a VM which KubeVirt could move, after all others.
+    last_ways_out: tuple[Remedy, ...] = ()
     #: True if KubeVirt never moves the instance: only its user can.
     needs_user: bool = False
     #: True if KubeVirt's controller of migrations has to act next.
@@ -56,13 +58,16 @@ def vm_obstacle(instance: Object, migrations: Sequence[Object], *, others_move: 
         return stopping(instance)
     active = [one for one in migrations if not is_final(one)]
     if active and (has_begun(active[-1]) or not others_move):
-        return _migrating(instance, active[-1])
+        return _migrating(instance, active[-1], before=[one for one in migrations if is_final(one)])
     stays = staying(instance)
     if stays is not None:
         return stays
     if others_move and (active or not migrations):
         return VMObstacle(why="KubeVirt migrates other VMs first", is_queued=True)
-    return VMObstacle(why=_last(migrations), ways_out=_migrate(instance), needs_controller=True)
+    if not has_machine(instance):
+        return VMObstacle(why=_last(migrations), ways_out=way_to_stop(instance), needs_controller=True)
+    stop = (_stop(instance, "Or stop it"),)
+    return VMObstacle(why=_last(migrations), ways_out=_migrate(instance), last_ways_out=stop, needs_controller=True)
 
 
 def arriving(instance: Object, node: str) -> VMObstacle | None:
@@ -136,19 +141,20 @@ def staying(instance: Object) -> VMObstacle | None:
     return VMObstacle(why=why, ways_out=ways_out or way_to_stop(instance), needs_user=True)
 
 
-def _migrating(instance: Object, migration: Object) -> VMObstacle:
+def _migrating(instance: Object, migration: Object, *, before: Sequence[Object]) -> VMObstacle:
     named, phase = f"migration {objects.name(migration)}", objects.text(migration, "status", "phase")
+    # KubeVirt tries again after a failure, whose reason the new migration does not have.
+    failed = [one for one in before if objects.text(one, "status", "phase") == "Failed"]
+    why = f"{named} {f'is {phase}' if phase else 'has not begun'}" + (f"; {_last(failed)}" if failed else "")
     if not phase:
-        return VMObstacle(why=f"{named} has not begun", needs_controller=True)
+        return VMObstacle(why=why, last_ways_out=_stop_last(instance) if failed else (), needs_controller=True)
+    again = f"virtctl migrate-cancel {_named(instance)}"
     if not has_begun(migration):
-        return VMObstacle(why=f"{named} is {phase}", ways_out=(_show(migration, "Show why"), *_stop_last(instance)))
-    cancel = Remedy(
-        "If it makes no progress, let KubeVirt begin again", command=f"virtctl migrate-cancel {_named(instance)}"
-    )
-    return VMObstacle(
-        why=f"{named} is {phase}",
-        ways_out=(_show(migration, "Show its progress"), cancel, *_stop_last(instance)),
-    )
+        # KubeVirt refuses another migration beside this one, for which it waits longer after each failure.
+        now = (Remedy("Let KubeVirt migrate it at once", command=again),) if failed else ()
+        return VMObstacle(why=why, ways_out=(_show(migration, "Show why"), *now, *_stop_last(instance)))
+    cancel = Remedy("If it makes no progress, let KubeVirt begin again", command=again)
+    return VMObstacle(why=why, ways_out=(_show(migration, "Show its progress"), cancel, *_stop_last(instance)))
 
 
 def _show(migration: Object, what: str) -> Remedy:
@@ -170,9 +176,7 @@ def _last(migrations: Sequence[Object]) -> str:
 
 
 def _migrate(instance: Object) -> tuple[Remedy, ...]:
-    """Return the command that migrates the VM; an instance without a VirtualMachine is ended instead."""
-    if not has_machine(instance):
-        return way_to_stop(instance)
+    """Return the command that migrates the VM."""
     return (Remedy("Migrate it", command=f"virtctl migrate {_named(instance)}"),)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.result import Result
 
 #: The result of `_reportable`.
-_Reportable: TypeAlias = "tuple[Object, Any, Any]"
+_Reportable: TypeAlias = "tuple[Object, Any, Any, Any]"
 #: Seconds for the write that records an error.
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
@@ -334,4 +334,5 @@ class PlanReconciler:
 def _reportable(plan: Object) -> _Reportable:
     """Return the fields of the plan on the API server from which `_replay` reports."""
     status = objects.status(plan)
-    return objects.annotations_of(plan), status.get("phaseTransitionTimestamps"), status.get("toolkitImage")
+    option = objects.value(plan, "spec", "nodeUpgradeOption", "onMigrationFailure")
+    return objects.annotations_of(plan), option, status.get("phaseTransitionTimestamps"), status.get("toolkitImage")

@@ -248,13 +248,12 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
 
 def _object(component: str, stall: str, kind: str, name: str, *, deadline: float, repair: float = 0.0) -> Cell:
     """Return the cell of an object that a break of the demo makes wrong."""
-    (reason,), moment = STALLS[stall].reasons, STALLS[stall].phase
-    (cell,) = _cells(component, "", {moment: (reason, kind, name)}, deadline=deadline)
+    (reason,) = STALLS[stall].reasons
+    (cell,) = _cells(component, "", {STALLS[stall].phase: (reason, kind, name)}, deadline=deadline)
     return replace(cell, stall=stall, repair=repair)
 
 
-_PRELOAD = "apply-upgrade-image-preload-on-node-"
-_CLEANUP = "apply-upgrade-image-cleanup-on-node-"
+_PRELOAD, _CLEANUP = (f"apply-upgrade-image-{work}-on-node-" for work in ("preload", "cleanup"))
 _NODE_JOB, _SKIP = "upgrade-node-upgrade-", "apply-upgrade-skip-on-on-node-"
 _SUC = ("UpgradeControllerSilent", "Deployment", "system-upgrade-controller")
 _RANCHER = ("RancherSilent", "Cluster", "local")
@@ -363,6 +362,7 @@ CELLS = (
     _object("taint on all nodes", "unschedulable", "Pod", _PRELOAD, deadline=60.0),
     _object("Harvester's chart that a user pauses", "chart", "ManagedChart", "harvester", deadline=120.0, repair=1.0),
     _object("PodDisruptionBudget without disruptions", "pdb", "PodDisruptionBudget", "shop", deadline=300.0),
+    _object("PodDisruptionBudget of a VM", "vm-budget", "PodDisruptionBudget", "ledger", deadline=0.0),
     _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
     _object("Job that a user suspends", "suspended", "Job", "upgrade-cluster-upgrade", deadline=60.0),
     _object("node that a user uncordons", "uncordoned", "Node", "node-", deadline=5.0),

@@ -33,6 +33,7 @@ READS = {
     "pause list": (resources.NODES,),
     "annotations": (),
     "toolkit image": (),
+    "VM migration": (),
     "concurrency": (resources.UPGRADE_PLANS,),
     "built-in upgrade": (resources.UPGRADES,),
     "nodes": (resources.NODES,),

@@ -76,6 +76,7 @@ SPECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "version": (VERSION, {"version": "v9"}),
     "image": ({"image": ISO}, {"image": ISO}),
     "toolkit image": (VERSION, VERSION),
+    "VM migration": (VERSION, {**VERSION, "nodeUpgradeOption": {"onMigrationFailure": "Wait"}}),
     "pause list": (pausing("node-0", "node-1"), pausing("node-0", "node-9")),
 }
 REPORTED: dict[str, list[str]] = {
@@ -84,6 +85,7 @@ REPORTED: dict[str, list[str]] = {
     "pause list": ["spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist"],
     "annotations": [],
     "toolkit image": [],
+    "VM migration": ["Harvester's toolkit (kind harvester) cannot wait"],
     "concurrency": ["UpgradePlan other is in progress (phase RepoCreating). "],
     "built-in upgrade": ["up is in progress (state PreparingNodes)"],
     "nodes": ["Node node-0 is cordoned. ", "Node node-2 is not Ready: Lost. "],

@@ -22,7 +22,6 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
-from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
     ForeignHookWait,
@@ -46,7 +45,7 @@ from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers, resumed_wait
-from upgrade_manager.pipeline.node_upgrade.job_waits import JOB_EFFECTS, job_waits
+from upgrade_manager.pipeline.node_upgrade.job_waits import JOB_EFFECTS, job_waits, running_waits
 from upgrade_manager.pipeline.node_upgrade.lost_hooks import LostHooks
 from upgrade_manager.pipeline.settings import rancher
 
@@ -94,8 +93,8 @@ class NodeWaits:
                 # The phase resumes a first Job itself, when the node's turn comes.
                 is_first = job.suspended and type_ in FIRST_JOBS
                 if job.progress is Progress.RUNNING and not is_first:
-                    yield from resumed_wait(self.ctx, job, work=type_, node=view.name) or job_wait(
-                        job, work=type_, node=view.name, finished=finished.get(type_, ())
+                    yield from resumed_wait(self.ctx, job, work=type_, node=view.name) or running_waits(
+                        self.ctx, job, work=type_, node=view.name, finished=finished.get(type_, ())
                     )
             if any(isinstance(effect, JOB_EFFECTS) for effect in decision.effects):
                 yield from job_waits(self.ctx, self.observed.jobs, view, decision.effects)
@@ -240,6 +239,8 @@ class NodeWaits:
         is_evacuating = job.step.endswith(f" {EVACUATION}")
         began = parse_time(job.progressed) if is_evacuating else None
         name, released = view.name, began or max(created, seen)
+        # A later attempt of the Job waits for the same VMs.
+        released = min([released, *(one.since for one in self._known(BlockerReason.MIGRATION_STUCK, name))])
         return EvacuationWait(
             name=name,
             node=name,

@@ -78,7 +78,8 @@ class Initialize(Phase):
         unknown_pause_nodes(ctx, managed, await ctx.watch(LOCAL_MACHINES))
         _warn_of_ignored_annotations(ctx)
         # The next phase creates objects with that image.
-        problems = [*await toolkit_image.ensure(ctx), *await _last_schedulable(ctx, nodes)]
+        problems = [*await toolkit_image.ensure(ctx), *toolkit_image.refused_waits(ctx)]
+        problems += await _last_schedulable(ctx, nodes)
         return await _preflight(ctx, nodes, problems)
 
     async def check_again(self, ctx: ReconcileContext) -> PhaseResult:
@@ -86,7 +87,7 @@ class Initialize(Phase):
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         if not nodes:
             raise unmanaged()
-        return await _preflight(ctx, nodes, toolkit_image.record_again(ctx))
+        return await _preflight(ctx, nodes, (*toolkit_image.record_again(ctx), *toolkit_image.refused_waits(ctx)))
 
 
 def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import BadAnnotation
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
+from upgrade_manager.api.migration_failure import refusal
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.api.toolkit_image import ToolkitRefusal, decide, decide_as_before, guess_message, read_choice
@@ -60,6 +61,13 @@ async def ensure(ctx: ReconcileContext) -> tuple[str, ...]:
     return ()
 
 
+def refused_waits(ctx: ReconcileContext) -> tuple[str, ...]:
+    """Return what the plan requests for VMs whose migration fails, and its toolkit cannot do; nothing without one."""
+    kind = objects.text(ctx.status[_FIELD], "kind")
+    problem = refusal(ctx.plan.spec.node_upgrade_option.on_migration_failure, kind=kind) if kind else ""
+    return (problem,) if problem else ()
+
+
 def adopt(ctx: ReconcileContext) -> bool:
     """Record the image of an upgrade that version 0.1 of the manager began; return True if the record is new.
 
@@ -90,7 +98,10 @@ def report(ctx: ReconcileContext, *, at: datetime | None = None) -> None:
 
 
 def report_changes(ctx: ReconcileContext) -> None:
-    """Warn of annotations that differ from those at the decision: once for each value, until the plan has failed."""
+    """Warn of annotations that differ from those at the decision: once for each value, until the plan has failed.
+
+    Warn also of an option that the decided toolkit cannot serve, and that no webhook has refused.
+    """
     recorded = _recorded(ctx)
     if recorded is None or ctx.status.phase in {"", FAILED}:
         return
@@ -105,6 +116,8 @@ def report_changes(ctx: ReconcileContext) -> None:
             )
             about = f"{key}={now}"
             ctx.events.warning(ctx.raw, "ToolkitChangeIgnored", text, about=about, first_phase=_INITIALIZING)
+    for problem in refused_waits(ctx) if ctx.status.phase != _INITIALIZING else ():
+        ctx.events.warning(ctx.raw, "OptionIgnored", problem, about=problem, first_phase=_INITIALIZING)
 
 
 def _recorded(ctx: ReconcileContext) -> ToolkitImageStatus | None:

@@ -27,8 +27,8 @@ STEPS = (
     Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
     # Harvester's node-down controller removes the taint from Ready nodes, so that its presence cannot be awaited.
     Step(name="taint-node", timeout=300, act=set_drain_taint),
-    # KubeVirt moves two VMs of a node at a time; a VM with much memory takes many minutes.
-    Step(name=EVACUATION, timeout=6 * 3600, missing=vms_remaining, act=evacuate, repeats=True),
+    # KubeVirt moves two VMs of a node at a time, and a user may have to decide on a VM that does not move.
+    Step(name=EVACUATION, timeout=None, missing=vms_remaining, act=evacuate, repeats=True),
     Step(name=BUDGET_GATE, timeout=1800, missing=budgets_remaining),
     *CONFIG_STEPS,
     Step(name="forget-skipped-volumes", timeout=60, act=forget_skipped_volumes),

@@ -35,6 +35,8 @@ class ToolkitContext:
     plan: str
     #: The number of the plan's attempt, after which its Jobs are named.
     attempt: int = FIRST_ATTEMPT
+    #: The name of the Job that runs the command, in harvester-system; empty without one.
+    job: str = ""
     #: The node's name; empty for a command on the cluster.
     node: str
     #: The name of the Pod that runs the command; empty where the command does not need it.

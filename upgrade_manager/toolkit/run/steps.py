@@ -43,8 +43,8 @@ class Step:
 
     #: Constant; logs, progress and failures show it.
     name: str
-    #: Seconds for the whole step, waits included.
-    timeout: float
+    #: Seconds for the whole step, waits included; None for a step that waits for a user's decision for any time.
+    timeout: float | None
     #: Returns the missing part of the effect, in words for users; empty once the effect exists. None for an effect that
     #: cannot be observed, whose idempotent action runs once in each run of the command.
     missing: Check | None = None
@@ -130,7 +130,7 @@ class _StepRun:
                     self._progress.waiting(step.name, self._missing)
                     await asyncio.sleep(jittered(step.poll, self._context.random))
         except TimeoutError as error:
-            text = f"{step.name}: not done after {_duration(step.timeout)}: {self._missing or 'no progress'}"
+            text = f"{step.name}: not done after {_duration(step.timeout or 0)}: {self._missing or 'no progress'}"
             if not step.optional:
                 raise StepTimedOut(text) from error
             _log.warning("the upgrade goes on", step=step.name, missing=self._missing)

@@ -1,4 +1,4 @@
-"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops VMs that cannot move.
+"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops those that it may stop.
 
 The command pre_drain runs these steps; blockers/migrations.py reports a VM that stays.
 """
@@ -24,11 +24,10 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
 )
-from upgrade_manager.toolkit.run import ledger
-from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms import stop_policy, vm_stop
 from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint_again
 from upgrade_manager.toolkit.vms.kubevirt import described
-from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
+from upgrade_manager.toolkit.vms.vm_shutdown import restores_vms, vms_of_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,24 +71,22 @@ async def _limits(context: ToolkitContext, labelled: Sequence[Object]) -> Migrat
 
 
 async def evacuate(context: ToolkitContext) -> None:
-    """Set the drain taint again if another client has removed it, and stop the VMs that KubeVirt cannot move."""
+    """Set the drain taint again if another client has removed it, and stop VMs that KubeVirt has failed to move."""
     await set_drain_taint_again(context)
     await stop_stranded_vms(context)
 
 
 async def stop_stranded_vms(context: ToolkitContext) -> None:
-    """Stop VMs whose evacuation has failed since this drain began, which KubeVirt would retry without end.
+    """Stop VMs whose evacuation has failed since this drain began, where the plan or the VM has the policy Stop.
 
-    Each VM is recorded before its stop, for restore-vm only if the plan restores VMs.
+    Other VMs are left to their users, while KubeVirt tries again without end.
     """
-    stranded = await _stranded(context)
-    await ledger.record(context, restore_list.stopped(context, stranded))
-    if stranded and await restores_vms(context):
-        await restore_list.record(context, stranded)
-    for instance in stranded:
-        problem = await request_stop(context, instance)
-        if problem:
-            _log.warning("VM not stopped", vm=objects.qualified_name(instance), error=problem)
+    vms = await stop_policy.to_stop(context, await vm_stop.read(context, await _stranded(context)))
+    stopped = await vm_stop.stop(context, vms, restores=bool(vms) and await restores_vms(context))
+    ending = {one.name for one in vms if one.is_ending}
+    for name, problem in stopped.running.items():
+        if name not in ending:
+            _log.warning("VM stops, or cannot be stopped", vm=name, state=problem)
 
 
 async def budgets_remaining(context: ToolkitContext) -> str:

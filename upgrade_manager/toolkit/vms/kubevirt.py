@@ -1,6 +1,6 @@
 """KubeVirt's API: a check that it serves, and the start and stop of VMs.
 
-vm_shutdown.py stops VMs by it, the command restore_vm starts VMs.
+vm_stop.py stops VMs by it, the command restore_vm starts VMs.
 
 Start and stop requests are asynchronous: a request changes the VM, and KubeVirt starts or ends the instance later. A VM
 that is already starting or stopping gets no second request.
@@ -17,7 +17,6 @@ from upgrade_manager.api.names import is_namespace, is_object_name
 from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.kubevirt import KUBEVIRT, unmet
-from upgrade_manager.facts.vm_obstacles import without_machine
 from upgrade_manager.facts.vm_start import is_stopping, starts_by_itself
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
@@ -54,20 +53,12 @@ async def kubevirt_problem(client: Client) -> str:
 
 
 async def stop(client: Client, instance: Object) -> str:
-    """Request a stop of the instance's VM, unless requested before; return the reason of a failure, or an empty text.
+    """Request a stop of the instance's VM; return the reason why the request has no effect, or an empty text.
 
     Raises KubeError.
     """
-    if objects.is_deleting(instance):
-        return ""
-    namespace, name = objects.key(instance)
-    machine = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
-    if machine is None:
-        return described(without_machine(instance))
-    if is_stopping(machine, instance):
-        return ""
     try:
-        await _request(client, namespace, name, "stop")
+        await _request(client, *objects.key(instance), "stop")
     except Conflict as error:
         # The instance has ended meanwhile, or another request was faster; the next check shows the state.
         return str(error)

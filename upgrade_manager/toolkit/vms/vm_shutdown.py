@@ -1,6 +1,7 @@
-"""Stops VMs that cannot leave a node, after recording the VMs for restore-vm.
+"""Stops VMs that cannot leave a node, and waits until they are down.
 
-The command pre_drain calls it; pipeline/node_upgrade/vm_restore.py starts these VMs again.
+The command pre_drain calls it; vm_stop.py records and stops them, and pipeline/node_upgrade/vm_restore.py starts them
+again.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import structlog
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.live_migration import MigrationTargets
-from upgrade_manager.facts.vm_obstacles import NODE_LABEL, stopping
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.kube.retry import jittered
-from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
 from upgrade_manager.toolkit.run.steps import RETRIED
-from upgrade_manager.toolkit.vms import kubevirt, restore_list
+from upgrade_manager.toolkit.vms import restore_list, vm_stop
 from upgrade_manager.toolkit.vms.restore_list import DETECTOR
 
 if TYPE_CHECKING:
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
 #: Seconds after the stop request until a VM must be down. KubeVirt ends a guest that does not react after its grace
 #: period, which is two minutes in Harvester unless the VM's owner sets a longer period.
 STOP_TIMEOUT = 3600.0
-#: Seconds for a step that stops VMs: the events come after the timeout.
-STEP_TIMEOUT = STOP_TIMEOUT + 300.0
+#: A step that stops VMs has no other time-out: users' budgets may forbid a stop for any time.
+STEP_TIMEOUT = None
 _POLL = 5.0
 #: Seconds after which an unchanged wait is logged again.
 _REPEAT = 60.0
@@ -100,8 +99,8 @@ async def restores_vms(context: ToolkitContext) -> bool:
 async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:
     """Stop the chosen VMs and wait until they are down. Raises StepFailed with the VMs that do not stop.
 
-    `of` lists all VMs that are observed. The chosen VMs are recorded before the first stop: in the plan's ledger, and
-    with `restores` for restore-vm.
+    `of` lists all VMs that are observed. Each VM is recorded before its stop: in the plan's ledger, and with `restores`
+    for restore-vm.
     """
     run = _Shutdown(context, choose, of=of, restores=restores)
     await run.complete()
@@ -140,11 +139,15 @@ class _Shutdown:
         self.running: dict[str, str] = {}
         #: The last error of listing or recording the VMs.
         self.error = ""
+        #: True while users' budgets forbid a stop.
+        self._is_forbidden = False
 
     async def complete(self) -> None:
-        """Return when no chosen VM runs, or after the timeout."""
+        """Return when no chosen VM runs, or after the timeout, which begins once no budget forbids a stop."""
         deadline = loop_time() + STOP_TIMEOUT
         while loop_time() < deadline:
+            if self._is_forbidden:
+                deadline = loop_time() + STOP_TIMEOUT
             try:
                 self.error = ""
                 await self._check()
@@ -162,27 +165,15 @@ class _Shutdown:
     async def _check(self) -> None:
         if not self._has_chosen:
             instances = await self._choose(self._context)
-            await ledger.record(self._context, restore_list.stopped(self._context, instances))
-            if self._restores:
-                await restore_list.record(self._context, instances)
             self.chosen = {objects.uid(one) for one in instances}
             self._has_chosen = True
         else:
             instances = [one for one in await self._list(self._context) if objects.uid(one) in self.chosen]
-        self.running = {
-            objects.qualified_name(one): await request_stop(self._context, one) or kubevirt.described(stopping(one))
-            for one in instances
-        }
+        vms = await vm_stop.read(self._context, instances)
+        stopped = await vm_stop.stop(self._context, vms, restores=self._restores)
+        self.running, self._is_forbidden = stopped.running, stopped.is_forbidden
 
     def _log_wait(self) -> None:
         if loop_time() - self._logged >= _REPEAT:
             self._logged = loop_time()
             _log.info("waiting for VMs to stop", vms=name_list(self.details()), error=self.error)
-
-
-async def request_stop(context: ToolkitContext, instance: Object) -> str:
-    """Request the stop, unless requested before; return the reason why the VM does not stop, or an empty text."""
-    try:
-        return await kubevirt.stop(context.client, instance)
-    except KubeError as error:
-        return str(error)

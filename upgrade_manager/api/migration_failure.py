@@ -1,0 +1,61 @@
+"""The treatment of VMs that could leave a node and do not: `spec.nodeUpgradeOption.onMigrationFailure`.
+
+The Jobs of our toolkit act by `policy` (toolkit/vms/stop_policy.py). The webhook and Initialize refuse by `refusal`
+what Harvester's toolkit cannot do, and `status` and `preflight` show `summary`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND, ToolkitKind
+
+FIELD = "spec.nodeUpgradeOption.onMigrationFailure"
+
+
+class OnMigrationFailure(StrEnum):
+    """The treatment of a VM whose migration from a node has failed before the node's drain."""
+
+    #: The upgrade waits until a user has migrated or stopped the VM.
+    WAIT = "Wait"
+    #: The upgrade stops the VM.
+    STOP = "Stop"
+
+
+_POLICIES = {str(one): one for one in OnMigrationFailure}
+_HARVESTERS = "Harvester's toolkit (kind harvester)"
+
+
+def read_policy(value: object) -> OnMigrationFailure | None:
+    """Return the policy that a field or an annotation names; None for another value."""
+    return _POLICIES.get(value) if isinstance(value, str) else None
+
+
+def policy(requested: object, *, kind: str) -> OnMigrationFailure:
+    """Return the policy of a plan whose Jobs run a toolkit of that kind; `requested` is the field's value."""
+    if kind != ToolkitKind.OWN:
+        return OnMigrationFailure.STOP
+    return read_policy(requested) or OnMigrationFailure.WAIT
+
+
+def refusal(requested: object, *, kind: str) -> str:
+    """Return why a toolkit of that kind cannot do what the field requests, and what to do; empty if it can."""
+    if read_policy(requested) is not OnMigrationFailure.WAIT or kind == ToolkitKind.OWN:
+        return ""
+    return (
+        f"{FIELD} is {OnMigrationFailure.WAIT}, and {_HARVESTERS} cannot wait: it stops each VM whose migration fails. "
+        f"Set it to {OnMigrationFailure.STOP} or remove it, or create a plan with the manager's own toolkit "
+        f"(annotation {ANNOTATION_TOOLKIT_KIND}: {ToolkitKind.OWN}, or the manager's --toolkit-kind {ToolkitKind.OWN})"
+    )
+
+
+def summary(requested: object, *, kind: str) -> str:
+    """Return the policy that holds, what it does, and where it comes from, for a line."""
+    holds = policy(requested, kind=kind)
+    what = {
+        OnMigrationFailure.WAIT: "a VM whose migration fails is left to you",
+        OnMigrationFailure.STOP: "a VM whose migration fails is stopped",
+    }[holds]
+    if kind != ToolkitKind.OWN:
+        return f"{holds}: {what}, as {_HARVESTERS} does"
+    return f"{holds}: {what}" + (", by default" if read_policy(requested) is None else "")

@@ -23,7 +23,8 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 #: Command lines: those with a cluster, and those without one.
 ONLINE = (
     *("check", "check -o json", "preflight", "status", "status -o json", "status -o yaml", "wait --timeout=0s"),
-    *("pause demo node-1", "resume demo node-1", "remedies", "report -o -", "retry failed"),
+    *("pause demo node-1", "resume demo node-1", "pause demo", "continue demo", "remedies", "report -o -"),
+    "retry failed",
 )
 OFFLINE = ("steps --from v1.7.1 --to v1.8.0", "completion bash", "--help", "--version", "status --help")
 SERVICES = {"run", "webhook"}

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from tests.support.managers.displayed import NOW, START, at, event, plan, times
+from tests.support.managers.histories import UnwrittenHistory
 from tests.support.managers.reported import PAST, succeeded
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.display.holdups import HoldUp, held_seconds, holdups
@@ -97,5 +98,5 @@ def test_message_of_the_manager_is_understood() -> None:
         remedies=(),
         since=START,
     )
-    PlanEvents(recorder, now=lambda: NOW).blocker_cleared(plan(), budget)
+    PlanEvents(recorder, now=lambda: NOW, history=UnwrittenHistory()).blocker_cleared(plan(), budget)
     assert recorder.record.call_args.kwargs["message"] == CLEARED

@@ -20,6 +20,7 @@ from tests.support.managers.displayed import (
     times,
     without,
 )
+from tests.support.managers.histories import UnwrittenHistory
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.display.model import PhaseState, PlanState
@@ -222,13 +223,14 @@ class Recorder:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    def record(self, _: object, *, type_: str, reason: str, message: str, name: str) -> None:
+    def record(self, _: object, *, type_: str, reason: str, message: str, name: str, is_known: bool) -> None:
+        assert not is_known
         self.events.append(event(reason, message, type_=type_, name=name, second=20))
 
 
 def test_milestones_are_found_by_the_names_of_the_manager() -> None:
     recorder = Recorder()
-    events = PlanEvents(cast("EventRecorder", recorder), now=lambda: NOW)
+    events = PlanEvents(cast("EventRecorder", recorder), now=lambda: NOW, history=UnwrittenHistory())
     draining = plan(currentPhase="NodeUpgrading", nodeUpgradeStatuses={"node-0": {"state": "PreDraining"}})
     events.once(draining, MilestoneReason.NODE_DRAINING, "Node node-0: draining begins", about="node-0")
     (row,) = build(draining, recorder.events, now=NOW).nodes

@@ -10,6 +10,7 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RECORDED, Harvester
+from tests.support.managers.histories import UnwrittenHistory
 from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.blockers.wait import JobWait
@@ -143,7 +144,7 @@ async def test_restart_keeps_the_time_and_repeats_no_event(cluster: Harvester, i
     await informers.stop()
     await asyncio.sleep(30)
     ctx = await again(cluster, informers)
-    ctx = replace(ctx, events=PlanEvents(cluster.recorder, now=virtual_now))
+    ctx = replace(ctx, events=PlanEvents(cluster.recorder, now=virtual_now, history=UnwrittenHistory()))
     blocker_report.report(ctx, [job_wait(age=91)])
     assert ctx.status["blockers"] == before
     await reported(ctx, job_wait(age=91))
@@ -156,7 +157,7 @@ async def test_restart_keeps_the_time_and_repeats_no_event(cluster: Harvester, i
 @pytest.mark.rule("blockers: a lasting blocker is counted in its event")
 async def test_lasting_blocker_is_counted(cluster: Harvester) -> None:
     plan: Object = await cluster.plan()
-    events = PlanEvents(cluster.recorder, now=virtual_now)
+    events = PlanEvents(cluster.recorder, now=virtual_now, history=UnwrittenHistory())
     events.blocker(plan, blocker(), is_known=False)
     for _ in range(3):
         events.blocker(plan, blocker(), is_known=True)

@@ -9,6 +9,7 @@ import structlog
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import FakeEventRecorder, Harvester
+from tests.support.managers.histories import UnwrittenHistory
 from tests.support.managers.upgrade import BY_VERSION, started
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.phases import PHASES
@@ -32,12 +33,12 @@ def recorder(cluster: Harvester) -> FakeEventRecorder:
 
 @pytest.fixture
 def events(recorder: FakeEventRecorder) -> PlanEvents:
-    return PlanEvents(recorder, now=virtual_now)
+    return PlanEvents(recorder, now=virtual_now, history=UnwrittenHistory())
 
 
 @pytest.mark.rule("pipeline: each phase records events PhaseTransition and PhaseCompleted")
 @pytest.mark.parametrize("phase", PHASES)
-def test_phase_has_an_event_on_entry_and_completion(
+async def test_phase_has_an_event_on_entry_and_completion(
     events: PlanEvents, recorder: FakeEventRecorder, phase: Any
 ) -> None:
     events.phases(plan(), [phase.active, phase.completed])
@@ -51,7 +52,7 @@ def test_phase_has_an_event_on_entry_and_completion(
     "pipeline: success records the event UpgradeSucceeded",
     'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
 )
-def test_end_has_an_event_with_its_cause(events: PlanEvents, recorder: FakeEventRecorder) -> None:
+async def test_end_has_an_event_with_its_cause(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
     events.phases(plan(conditions=[condition]), ["Failed"])
     events.phases(plan(), ["Succeeded"])
@@ -59,13 +60,13 @@ def test_end_has_an_event_with_its_cause(events: PlanEvents, recorder: FakeEvent
     assert recorder.recorded[1][0] == "UpgradeSucceeded"
 
 
-def test_unknown_phase_has_no_event(events: PlanEvents, recorder: FakeEventRecorder) -> None:
+async def test_unknown_phase_has_no_event(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.phases(plan(), ["Polishing", "", "Initializing"])
     assert recorder.recorded == [("PhaseTransition", "Entering phase Initialize")]
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
-def test_equal_events_have_equal_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
+async def test_equal_events_have_equal_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.phases(plan(), ["Initializing"])
     events.phases(plan(), ["Initializing"])
     events.phases(plan(uid="u-2"), ["Initializing"])
@@ -120,7 +121,7 @@ async def test_each_phase_is_replayed_once(events: PlanEvents, recorder: FakeEve
     assert recorder.recorded[1:] == [("PhaseCompleted", "Completed phase Initialize")]
 
 
-def test_only_warnings_have_unique_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
+async def test_only_warnings_have_unique_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.error(plan(), "one\ntwo")
     events.warning(plan(), "SettingNotRestored", "a\nb")
     events.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
@@ -132,7 +133,7 @@ def test_only_warnings_have_unique_names(events: PlanEvents, recorder: FakeEvent
     assert [bool(name) for name in recorder.names] == [False, True, True]
 
 
-def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder: FakeEventRecorder) -> None:
+async def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     for about in ("a", "b", "a"):
         events.warning(plan(), "Odd", "it is", about=about)
     events.warning(plan(), "Odd", "it is")
@@ -172,7 +173,7 @@ async def test_names_sort_as_the_events_happened() -> None:
     assert [event["reason"] for event in happened].count("PauseNodesUnknown") == 1
 
 
-def test_events_have_the_id_of_the_reconcile_that_log_lines_have() -> None:
+async def test_events_have_the_id_of_the_reconcile_that_log_lines_have() -> None:
     with structlog.contextvars.bound_contextvars(reconcile_id="4f1c"):
         assert reconcile_annotations() == {ANNOTATION_RECONCILE_ID: "4f1c"}
     assert reconcile_annotations() == {}

@@ -77,6 +77,9 @@ REQUESTS = {
     # Two of them change all hosts before the nodes, and after; the first one is removed before the second.
     "create plans": 2 + 2,
     "deletecollection": 6 + 1,
+    # The history: read once, begun, and continued where the source of a row is about to be removed, or a row is old.
+    **dict.fromkeys(("get configmaps", "create configmaps"), 1),
+    "patch configmaps": 6,
     # RKE2's, of a chart that is upgraded after the last node.
     "get jobs": 1,
 }

@@ -10,6 +10,7 @@ __all__ = [
     "conditions",
     "crd",
     "display",
+    "history",
     "image_name",
     "in_progress",
     "keys",

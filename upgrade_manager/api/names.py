@@ -23,6 +23,9 @@ MAX_NAME = 253
 #: Length of the digest at the end of the name of a plan's event.
 EVENT_DIGEST = 16
 
+#: The end of the name of a plan's history.
+HISTORY_SUFFIX = "-history"
+
 #: The number of an attempt of a plan without a recorded number.
 FIRST_ATTEMPT = 1
 #: Names that are remembered: each reconcile needs those of the plan's objects and nodes again.
@@ -130,6 +133,12 @@ def ledger_config_map(plan: str) -> str:
     """Return the name of the ConfigMap in which the toolkit's Jobs record what they change."""
     name = f"{plan}-ledger"
     return name if len(name) <= MAX_NAME else safe_concat_name(plan, "ledger")
+
+
+def history_config_map(plan: str) -> str:
+    """Return the name of the ConfigMap with the plan's history; the manager's policy knows it by its end."""
+    name = f"{plan}{HISTORY_SUFFIX}"
+    return name if len(name) <= MAX_NAME else f"{safe_concat_name(plan, 'x' * MAX_LABEL)}{HISTORY_SUFFIX}"
 
 
 class ImageReference(NamedTuple):

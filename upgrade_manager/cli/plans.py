@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import DEFAULT_NAMESPACE, KIND
+from upgrade_manager.api.keys import DEFAULT_NAMESPACE, HARVESTER_SYSTEM, KIND, LABEL_PLAN_UID
+from upgrade_manager.api.names import history_config_map
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, pace_of
+from upgrade_manager.display.history import NO_HISTORY
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from upgrade_manager.cli.session import Session
     from upgrade_manager.kube.objects import Object
@@ -58,6 +60,24 @@ async def read_optional(session: Session, selection: Selection) -> tuple[list[Ob
     except (KubeError, TimeoutError) as error:
         return [], str(error) or "no response"
     return listed.items, ""
+
+
+async def read_history(session: Session, plan: Object) -> tuple[Mapping[str, object], str]:
+    """Return the data of the plan's history; nothing without one, with the reason if the user may not read it."""
+    try:
+        async with asyncio.timeout(RESPONSE_TIMEOUT):
+            name = history_config_map(objects.name(plan))
+            found = await session.client.find(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
+    except (KubeError, TimeoutError) as error:
+        return NO_HISTORY, str(error) or "no response"
+    return history_of(plan, found), ""
+
+
+def history_of(plan: Object, found: Object | None) -> Mapping[str, object]:
+    """Return the data of a ConfigMap that was created for this plan; that of an earlier plan of the name has none."""
+    uid = objects.text(plan, "metadata", "uid")
+    is_own = uid and objects.text(found, "metadata", "labels", LABEL_PLAN_UID) == uid
+    return objects.mapping(found, "data") if is_own else NO_HISTORY
 
 
 async def read_pace(session: Session, plan: Object, plans: Sequence[Object], name: str) -> Pace:

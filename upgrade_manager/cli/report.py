@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.lease_watch import LeaseWatch
-from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
+from upgrade_manager.cli.plans import choose, events_of, read_history, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display import page
 from upgrade_manager.display import report as reports
+from upgrade_manager.display.history import is_complete
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import ReportOptions
 
 STANDARD_OUTPUT = "-"
+_EVENTS, _VERSIONS, _HISTORY = "Events and the steps of nodes", "Versions of nodes", "Events that have expired"
 
 
 def report(options: ReportOptions) -> int:
@@ -36,23 +38,21 @@ async def _report(options: ReportOptions) -> int:
         plan = choose(session, plans, options.plan)
         # Users may be allowed to read plans only.
         lease = LeaseWatch(session.client, now=session.now)
-        (events, no_events), (nodes, no_nodes), pace, _ = await asyncio.gather(
+        (events, no_events), (nodes, no_nodes), (history, no_history), pace, _ = await asyncio.gather(
             read_optional(session, events_of(plan)),
             read_optional(session, Selection(resource=NODES)),
+            read_history(session, plan),
             read_pace(session, plan, plans, options.plan),
             lease.read(),
         )
-    gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
+    refused = {} if is_complete(plan, history) else {_EVENTS: no_events, _VERSIONS: no_nodes, _HISTORY: no_history}
+    gaps = [f"{what} are not shown: {reason}" for what, reason in refused.items() if reason]
     for gap in gaps:
         print_message(gap)
     now = SystemClock().now()
-    shown = reports.report(plan, events, nodes, gaps, now=now, pace=pace, lease=lease.reading)
+    shown = reports.report(plan, events, nodes, gaps, now=now, pace=pace, lease=lease.reading, history=history)
     write(options.output, page.to_html(shown))
     return 0
-
-
-def _gaps(no_events: str, no_nodes: str) -> list[tuple[str, str]]:
-    return [("Events and the steps of nodes", no_events), ("Versions of nodes", no_nodes)]
 
 
 def write(output: str, text: str) -> None:

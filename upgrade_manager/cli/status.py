@@ -17,10 +17,11 @@ from rich.console import Console
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.cli.exit_status import ExitStatus, exit_status
 from upgrade_manager.cli.lease_watch import LeaseWatch
-from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
+from upgrade_manager.cli.plans import choose, events_of, read_history, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.cli.status_watch import PlanWatch, time_limit
 from upgrade_manager.display.document import to_json, to_yaml
+from upgrade_manager.display.history import is_complete, remember
 from upgrade_manager.display.screen import Documents, Report, Terminal
 from upgrade_manager.kube import objects
 
@@ -42,10 +43,15 @@ async def _status(options: StatusOptions) -> int:
         plans = await read_plans(session, options.plan)
         plan = choose(session, plans, options.plan)
         lease = LeaseWatch(session.client, now=session.now)
-        (events, refusal), pace, _ = await asyncio.gather(
-            read_optional(session, events_of(plan)), read_pace(session, plan, plans, options.plan), lease.read()
+        (events, refusal), (history, _), pace, _ = await asyncio.gather(
+            read_optional(session, events_of(plan)),
+            read_history(session, plan),
+            read_pace(session, plan, plans, options.plan),
+            lease.read(),
         )
-        if refusal:
+        if is_complete(plan, history):
+            events = remember(plan, history, events, ()).events
+        elif refusal:
             print_message(f"warnings are not shown: {refusal}")
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, lease=lease, now=session.now, random=random.Random())

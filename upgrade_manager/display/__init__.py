@@ -7,6 +7,7 @@ __all__ = [
     "attempts",
     "document",
     "expectation",
+    "history",
     "leader",
     "lines",
     "model",

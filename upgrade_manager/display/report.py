@@ -12,6 +12,7 @@ from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
+from upgrade_manager.display.history import NO_HISTORY, remember
 from upgrade_manager.display.holdups import held_seconds, holdups
 from upgrade_manager.display.leader import NOT_READ
 from upgrade_manager.display.milestones import milestones_by_attempt
@@ -97,6 +98,8 @@ class Report:
     setting_events: tuple[EventRow, ...]
     #: The objects that could not be read, and the reasons.
     gaps: tuple[str, ...]
+    #: True if all of it stays as it is: the plan has ended, and its history is complete.
+    is_lasting: bool
 
 
 def report(
@@ -108,8 +111,11 @@ def report(
     now: datetime,
     pace: Pace = UNKNOWN_PACE,
     lease: LeaseReading = NOT_READ,
+    history: Mapping[str, object] = NO_HISTORY,
 ) -> Report:
     """Return the report of a plan."""
+    kept = remember(plan, history, events, nodes)
+    plan, events, nodes = kept.plan, kept.events, kept.nodes
     view = build(plan, events, now=now, pace=pace, lease=lease)
     returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
     recorded = {
@@ -131,6 +137,7 @@ def report(
         held_settings=tuple(_held_settings(plan)),
         setting_events=tuple(event for event in view.events if event.reason in SETTING_EVENTS),
         gaps=(*map(printable, gaps), *_left_out(plan)),
+        is_lasting=kept.is_complete,
     )
 
 
@@ -160,7 +167,8 @@ def _annotations(plan: Object) -> Iterator[tuple[str, str]]:
 
 
 def _left_out(plan: Object) -> Iterator[str]:
-    if len(objects.items(plan, "status", "pastBlockers")) >= MAX_PAST:
+    # The history has added others.
+    if len(objects.items(plan, "status", "pastBlockers")) == MAX_PAST:
         yield f"The plan keeps {MAX_PAST} of what held it up and is over: shorter ones may be missing"
 
 

@@ -19,7 +19,7 @@ plan_objects    creates and removes objects; `write_log` records each write
 ledger          what the upgrade has changed elsewhere or owes, in status.ledger
 job_ledger      what the toolkit's Jobs record in a ConfigMap, which is copied into the ledger
 blocker_report  turns the waits of a phase into status.blockers, Stalled and events
-events          the events of a plan
+events          the events of a plan; `history` keeps them in a ConfigMap, `history_rows` bounds it
 metrics         the metrics of plans; `movement` remembers when a plan moved last
 """
 

@@ -12,6 +12,7 @@ import structlog
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.pipeline import blocker_report
 from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.node_upgrade import vm_restore
@@ -57,3 +58,10 @@ async def remove(ctx: ReconcileContext, *, keep_failed_jobs: bool, may_pass: Cal
         # A refusal must not keep the plan: leftovers.py removes its objects, and the garbage collector dependents.
         log.warning("clean-up refused, continued after the deletion", error=str(error))
         ctx.events.error(ctx.raw, f"{error}. The removal of this plan's objects is retried after its deletion")
+
+
+async def complete(ctx: ReconcileContext) -> None:
+    """Complete the history, then record that the end is complete: a process that dies in between repeats the end."""
+    blocker_report.clear(ctx)
+    await ctx.events.history.finish(ctx.raw)
+    ctx.status.cleaned_up()

@@ -29,6 +29,7 @@ from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.ending import leftovers
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
+from upgrade_manager.pipeline.history import History
 from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node, slim_pod
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
@@ -179,7 +180,7 @@ class PlanController:
         services = Services(
             client=deps.client,
             repository=deps.repository,
-            events=PlanEvents(self._events, now=deps.clock.now),
+            events=PlanEvents(self._events, now=deps.clock.now, history=History(deps.client, now=deps.clock.now)),
             metrics=self._upgrades,
             preflight=Preflight(probe=deps.certificates, kubelets=deps.kubelets, clock=deps.clock),
             settings=deps.settings,

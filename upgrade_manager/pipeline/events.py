@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.kube.events import EventRecorder
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.history import History
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -56,6 +57,7 @@ _RANKS = {
     UPGRADE_PAUSED: "p0",
     UPGRADE_CONTINUED: "p1",
 }
+_MILESTONES = frozenset(map(str, MilestoneReason))
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
@@ -72,8 +74,10 @@ def reconcile_annotations() -> dict[str, str]:
 class PlanEvents:
     """Records events of plans; never blocks and never raises."""
 
-    def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime], history: History) -> None:
         self._recorder = recorder
+        #: Gets a row for each event, because the API server keeps events for an hour.
+        self.history = history
         self._now = now
         #: By the plan's uid and attempt: the phase values that this process has handled.
         self._handled: dict[tuple[str, int], set[str]] = {}
@@ -85,17 +89,37 @@ class PlanEvents:
         handled = self._handled.setdefault(_key(plan), set())
         for value in values:
             handled.add(value)
-            if phase_of(value) is None and value not in TERMINAL:
-                # A newer version of the manager has recorded this phase, with its event.
-                continue
-            reason, message = _phase_event(plan, value)
-            self._recorder.record(
-                plan,
-                type_=WARNING if value == FAILED else NORMAL,
-                reason=reason,
-                message=message,
-                name=_unique_name(plan, value, position=_position(value)),
-            )
+            self._phase(plan, value, at=self._now())
+
+    def _phase(self, plan: Object, value: str, *, at: datetime, is_expired: bool = False) -> None:
+        if phase_of(value) is None and value not in TERMINAL:
+            # A newer version of the manager has recorded this phase, with its event.
+            return
+        reason, message = _phase_event(plan, value)
+        type_, id_ = WARNING if value == FAILED else NORMAL, _id(plan, value, position=_position(value))
+        self._record(plan, type_=type_, reason=reason, message=message, id_=id_, at=at, is_expired=is_expired)
+
+    def _record(  # noqa: PLR0913  # the fields of an event
+        self,
+        plan: Object,
+        *,
+        type_: str,
+        reason: str,
+        message: str,
+        id_: str = "",
+        at: datetime | None = None,
+        node: str = "",
+        is_known: bool = False,
+        is_expired: bool = False,
+    ) -> None:
+        """Add a row to the history, and send the event unless the API server does not keep it any more."""
+        at = at or self._now()
+        self.history.add(
+            plan, type_=type_, reason=reason, message=message, id_=id_, at=at, node=node, is_known=is_known
+        )
+        if not is_expired:
+            name = _event_name(plan, id_) if id_ else ""
+            self._recorder.record(plan, type_=type_, reason=reason, message=message, name=name, is_known=is_known)
 
     def replay(self, plan: Object) -> None:
         """Record events of recent phases that this process has not handled.
@@ -109,29 +133,26 @@ class PlanEvents:
         }
         if not missing:
             return
-        recent = [phase for phase, time in missing.items() if time is not None and self._is_recent(plan, time)]
-        self.phases(plan, recent)
+        for phase, time in missing.items():
+            if time is not None and self._is_of_attempt(plan, time):
+                self._phase(plan, phase, at=time, is_expired=not self._is_recent(time))
         handled.update(missing)
 
     def keep(self, uids: Container[str]) -> None:
         """Forget all other plans."""
         self._handled = {key: handled for key, handled in self._handled.items() if key[0] in uids}
         self._blockers = {uid: times for uid, times in self._blockers.items() if uid in uids}
+        self.history.keep(uids)
 
     def error(self, plan: Object, message: str) -> None:
         """Record an error that is retried; equal errors share one event with a count."""
-        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=bounded_line(message))
+        self._record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=bounded_line(message))
 
     def blocked(self, plan: Object) -> None:
         """Record that another plan holds the cluster, with the message of the Available condition."""
         message = objects.condition(plan, AVAILABLE).get("message") or "another UpgradePlan is in progress"
-        self._recorder.record(
-            plan,
-            type_=WARNING,
-            reason=CONCURRENT_UPGRADE_BLOCKED,
-            message=bounded_line(message),
-            name=_unique_name(plan, "blocked", position=_position("")),
-        )
+        id_ = _id(plan, "blocked", position=_position(""))
+        self._record(plan, type_=WARNING, reason=CONCURRENT_UPGRADE_BLOCKED, message=bounded_line(message), id_=id_)
 
     def blocker(self, plan: Object, blocker: Blocker, *, is_known: bool) -> None:
         """Record a blocker at its appearance, and again every few minutes while it lasts, in one event."""
@@ -148,7 +169,7 @@ class PlanEvents:
         message = bounded_line(f"{entry['message']}. {entry['remedy']}")
         # The process that wrote the status may have died before it sent the event.
         is_sent = is_known and last is None
-        self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message, is_known=is_sent)
+        self._record(plan, type_=WARNING, reason=blocker.reason, message=message, is_known=is_sent)
 
     def blocker_cleared(self, plan: Object, blocker: Blocker) -> None:
         """Record that the blocker does not hold the upgrade up any more."""
@@ -157,7 +178,7 @@ class PlanEvents:
         self._blockers.get(objects.uid(plan), {}).pop(blocker.identity, None)
         named = f"{blocker.namespace}/{blocker.name}" if blocker.namespace else blocker.name
         message = f"{blocker.kind} {named}: {blocker.reason} is cleared"
-        self._recorder.record(plan, type_=NORMAL, reason="BlockerCleared", message=message)
+        self._record(plan, type_=NORMAL, reason="BlockerCleared", message=message)
 
     def once(
         self,
@@ -178,30 +199,44 @@ class PlanEvents:
         if self.is_handled(plan, reason, about):
             return
         self._handled[_key(plan)].add(f"{reason}/{about}")
-        if at is not None and not self._is_recent(plan, at):
+        if at is not None and not self._is_of_attempt(plan, at):
             return
         position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
-        name = _unique_name(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
-        self._recorder.record(plan, type_=NORMAL, reason=reason, message=bounded_line(message), name=name)
+        id_ = _id(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
+        self._record(
+            plan,
+            type_=NORMAL,
+            reason=reason,
+            message=bounded_line(message),
+            id_=id_,
+            at=at,
+            node=about if reason in _MILESTONES else "",
+            is_expired=at is not None and not self._is_recent(at),
+        )
 
-    def _is_recent(self, plan: Object, at: datetime) -> bool:
-        """Return True if the API server still keeps the event of that time, and if it belongs to this attempt."""
+    def _is_recent(self, at: datetime) -> bool:
+        """Return True if the API server still keeps the event of that time."""
+        return at > self._now() - REPLAY_WINDOW
+
+    @staticmethod
+    def _is_of_attempt(plan: Object, at: datetime) -> bool:
         began = parse_time(attempt_began(objects.status(plan)))
-        return at > self._now() - REPLAY_WINDOW and (began is None or at >= began)
+        return began is None or at >= began
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
         """Return True if this process has called `once` for this plan, reason and `about`."""
         return f"{reason}/{about}" in self._handled.setdefault(_key(plan), set())
 
-    async def sent(self) -> None:
-        """Wait a moment until the events are sent, because their source is about to be removed from the status."""
+    async def sent(self, plan: Object) -> None:
+        """Write the history and wait a moment until the events are sent: their source is about to be removed."""
+        await self.history.write(plan)
         await self._recorder.flush(SEND_TIMEOUT)
 
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "", first_phase: str = "") -> None:
         """Record a warning once for each plan, reason and `about`; with `first_phase`, also across later phases."""
         phase = first_phase or objects.status(plan).get("currentPhase") or ""
-        name = _unique_name(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
-        self._recorder.record(plan, type_=WARNING, reason=reason, message=bounded_line(message), name=name)
+        id_ = _id(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
+        self._record(plan, type_=WARNING, reason=reason, message=bounded_line(message), id_=id_)
 
     def vms(self, plan: Object, reason: str, text: str, vms: Sequence[str]) -> None:
         """Record warnings that name all these VMs, a few in each, because a message is cut."""
@@ -232,6 +267,11 @@ def _position(phase: str) -> int:
     return 2 * (PHASE_VALUES.index(phase) if phase in PHASE_VALUES else len(PHASE_VALUES) if phase else 0)
 
 
-def _unique_name(plan: Object, what: str, *, position: int, rank: str = "") -> str:
-    name, attempt = objects.name(plan)[:_NAME_LENGTH].rstrip(".-"), attempt_of(objects.status(plan))
-    return f"{name}.{position:02}.{rank}{event_digest(objects.uid(plan), of_attempt(what, attempt))}"
+def _id(plan: Object, what: str, *, position: int, rank: str = "") -> str:
+    """Return the end of the event's name, of which the digest is unique for the plan, its attempt and `what`."""
+    attempt = attempt_of(objects.status(plan))
+    return f"{position:02}.{rank}{event_digest(objects.uid(plan), of_attempt(what, attempt))}"
+
+
+def _event_name(plan: Object, id_: str) -> str:
+    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{id_}"

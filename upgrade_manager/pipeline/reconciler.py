@@ -264,8 +264,9 @@ class PlanReconciler:
             left = await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
             if left is not None:
                 return RequeueAfter(left)
-            ctx.status.cleaned_up()
+            await conclusion.complete(ctx)
         blocker_report.clear(ctx)
+        ctx.events.history.forget(ctx.raw)
         await self._persist(ctx)
         await ctx.end_hold()
         await self._informers.drop(ctx.owner.name)
@@ -321,6 +322,8 @@ class PlanReconciler:
     async def _persist(self, ctx: ReconcileContext) -> None:
         if await ctx.persist():
             self._throttle.written()
+        if ctx.now() >= ctx.events.history.due:
+            await ctx.events.history.write_due(ctx.raw)
 
     async def _wait_for_caches(self, ctx: ReconcileContext) -> bool:
         """Wait until the caches show this reconcile's writes; return True if they do."""

@@ -2,6 +2,7 @@
 
 __all__ = [
     "checksums",
+    "history",
     "host_scripts",
     "image_list",
     "iso_image",

@@ -9,6 +9,7 @@ from typing import Any
 
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import LABEL_PLAN
+from upgrade_manager.api.names import HISTORY_SUFFIX
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.ending.orphaned_jobs import TTL
@@ -43,7 +44,12 @@ async def stored(simulation: Simulation) -> list[Object]:
 
 def lasting(found: Iterable[Object]) -> dict[str, Any]:
     """Map titles to the objects that stay, without volatile fields."""
-    return {title(obj): _stable(obj) for obj in found if obj["kind"] not in _PASSING}
+    return {title(obj): _stable(obj) for obj in found if obj["kind"] not in _PASSING and not _is_history(obj)}
+
+
+def _is_history(obj: Object) -> bool:
+    """Return True for the history of a plan, whose rows have the times of the run."""
+    return obj["kind"] == "ConfigMap" and objects.name(obj).endswith(HISTORY_SUFFIX)
 
 
 def is_collected(found: Collection[Object]) -> bool:

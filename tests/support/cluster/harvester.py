@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from hack.crds.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.cluster.preflight import Kubelets, Probe, VirtualClock, api_servers
+from tests.support.managers.histories import UnwrittenHistory
 from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.server.apiserver import make_server
 from upgrade_manager.api.keys import MANAGED_LABEL, suc_node_label
@@ -206,7 +207,7 @@ class Harvester:
             client=self.client,
             repository=self.files,
             informers=self.observed,
-            events=PlanEvents(self.recorder, now=virtual_now),
+            events=PlanEvents(self.recorder, now=virtual_now, history=UnwrittenHistory()),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
             now=virtual_now,

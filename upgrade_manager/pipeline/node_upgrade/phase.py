@@ -394,5 +394,5 @@ async def finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Fa
     if isinstance(progress, Waiting):
         return progress
     # The milestones of nodes cannot be recorded again in later phases.
-    await ctx.events.sent()
+    await ctx.events.sent(ctx.raw)
     return None

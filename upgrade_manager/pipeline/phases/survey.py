@@ -138,7 +138,7 @@ async def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) ->
 async def _go_on(ctx: ReconcileContext, reason: str, message: str) -> Completed:
     """Complete the phase with a warning, which is sent before: later phases do not repeat it."""
     ctx.events.warning(ctx.raw, reason, message)
-    await ctx.events.sent()
+    await ctx.events.sent(ctx.raw)
     return Completed()
 
 

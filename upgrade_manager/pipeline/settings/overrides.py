@@ -202,7 +202,7 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
         ledger.settle(ctx, [override.id for override in done])
     if restored:
         # Without their entries, which the caller removes next, the events cannot be recorded again.
-        await ctx.events.sent()
+        await ctx.events.sent(ctx.raw)
 
 
 def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:

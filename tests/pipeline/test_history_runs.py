@@ -1,0 +1,152 @@
+"""The history of whole upgrades: the report is the same a month later, and no crash loses a row of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hack import scenario as scenarios
+from hack.demo.commands import scale
+from hack.scenario import Fault, Scenario
+from hack.simulation import Simulation
+from tests.support.managers.announcements import steps
+from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
+from tests.support.managers.sweep import Sweep
+from tests.support.managers.upgrade import BY_VERSION, PLAN, UpgradeRun, started
+from upgrade_manager.api.history import rows_of
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.names import history_config_map
+from upgrade_manager.display.document import to_json
+from upgrade_manager.display.history import is_complete, remember
+from upgrade_manager.display.page import to_html
+from upgrade_manager.display.report import report
+from upgrade_manager.display.view import build
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES
+
+MONTH = timedelta(days=31)
+THREE, ONE = scenarios.load("three-nodes"), scenarios.load("one-node")
+SUC = "system-upgrade-controller"
+#: Seconds for which the controller is scaled down, which is a blocker.
+DOWN = 300.0
+FAREWELL = 60.0
+
+
+async def history_of(stage: UpgradeRun) -> dict[str, Any]:
+    found = await stage.client.get(CONFIG_MAPS, history_config_map(stage.name), namespace=HARVESTER_SYSTEM)
+    return dict(objects.mapping(found, "data"))
+
+
+async def shown(stage: UpgradeRun, *, now: datetime) -> tuple[str, str]:
+    """Return what `report` and `status -o json` print, without the time at which they do."""
+    plan, data = await stage.plan(), await history_of(stage)
+    events, nodes = (await stage.client.list(EVENTS)).items, (await stage.client.list(NODES)).items
+    about = [one for one in events if objects.value(one, "involvedObject", "uid") == objects.uid(plan)]
+    page = to_html(report(plan, about, nodes, [], now=now, history=data))
+    kept = remember(plan, data, about, nodes)
+    return page.replace(f"Created at {now:%Y-%m-%dT%H:%M:%SZ}", ""), to_json(build(kept.plan, kept.events, now=now))
+
+
+async def pass_month(stage: UpgradeRun) -> None:
+    """Let events expire and Jobs go, and upgrade the nodes to a later release."""
+    for resource in (EVENTS, JOBS):
+        for one in (await stage.client.list(resource)).items:
+            await stage.client.delete(resource, objects.name(one), namespace=objects.namespace(one))
+    later = {"nodeInfo": {"osImage": "Harvester v1.9.0", "kubeletVersion": "v1.36.0+rke2r1"}}
+    for node in (await stage.client.list(NODES)).items:
+        await stage.client.patch(NODES, objects.name(node), MergePatch({"status": later}), subresource="status")
+
+
+@pytest.mark.rule("report: it is the same a month later, without events and Jobs, and with other Nodes")
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        pytest.param(THREE, ("NodeRebooting", "SettingRestored", "Harvester v1.8.0"), id="succeeded"),
+        pytest.param(
+            THREE.changed(faults=[{"work": "post-drain", "node": "node-1"}]),
+            ("UpgradeFailed", "Harvester v1.7.1", "PostDrainFailed"),
+            id="failed",
+        ),
+    ],
+)
+async def test_report_is_the_same_a_month_later(scenario: Scenario, words: tuple[str, ...]) -> None:
+    async with Simulation(scenario.changed(operators=True)) as simulation:
+        async with started(simulation) as stage:
+            await scale(DEPLOYMENTS, SUC, "cattle-system", 0).run(stage.client)
+            await asyncio.sleep(DOWN)
+            await scale(DEPLOYMENTS, SUC, "cattle-system", 1).run(stage.client)
+            await stage.until_ended()
+            await stage.settle()
+        assert is_complete(await stage.plan(), await history_of(stage))
+        page, document = await shown(stage, now=simulation.now())
+        await pass_month(stage)
+        assert await shown(stage, now=simulation.now() + MONTH) == (page, document)
+    for word in (*words, "UpgradeControllerSilent", "is cleared", "Entering phase ClusterUpgrade"):
+        assert word in page
+
+
+async def test_history_goes_with_its_plan() -> None:
+    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
+        await stage.succeed()
+        assert await history_of(stage)
+        await stage.delete()
+        names = [objects.name(one) for one in (await stage.client.list(CONFIG_MAPS)).items]
+    assert history_config_map(PLAN) not in names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The rows of a history, without durations, and the writes of the first manager."""
+
+    rows: Counter[str]
+    writes: list[str]
+
+
+def _rows(data: dict[str, Any]) -> Counter[str]:
+    found: list[Object] = [
+        {"reason": row.reason, "message": row.message, "count": row.count}
+        for row in rows_of(data)
+        if row.reason != "ReconcileError"
+    ]
+    return steps(found)
+
+
+async def _told(scenario: Scenario, interruption: Interruption = UNDISTURBED) -> Told:
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with restarted(stage, [interruption]) as managers:
+            await stage.create_plan(BY_VERSION)
+            await stage.until_ended()
+            await asyncio.sleep(FAREWELL)
+        assert is_complete(await stage.plan(), await history_of(stage))
+        return Told(rows=_rows(await history_of(stage)), writes=managers.lives[0].wire.writes)
+
+
+AFTER, LOST = "killed after", "no response to"
+CASES = {
+    "three nodes": THREE,
+    "one node": ONE,
+    "a node that fails": THREE.changed(faults=(Fault(work="post-drain", node="node-1"),)),
+}
+
+
+@pytest.mark.rule("pipeline: no crash loses a row of the history, nor repeats one")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("how", [AFTER, LOST])
+@pytest.mark.parametrize(
+    "name", ["three nodes", *(pytest.param(one, marks=pytest.mark.full) for one in ("one node", "a node that fails"))]
+)
+async def test_interruption_loses_no_row(name: str, how: str, sweep: Sweep) -> None:
+    golden = await _told(CASES[name])
+    assert any(row.startswith("NodeUpgraded") for row in golden.rows)
+    for write in sweep.points(1, len(golden.writes)):
+        interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
+        found = await _told(CASES[name], interruption)
+        assert found.rows == golden.rows, f"{how} write {write}: {golden.writes[write - 1]}"

@@ -29,7 +29,17 @@ _MAX_BLOCKERS = 40_000
 #: Events of one milestone may be so far apart in two processes.
 _SAME = timedelta(minutes=10)
 ATTEMPT_BEGAN = "AttemptBegan"
-_KEPT = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed", ATTEMPT_BEGAN})
+_KEPT = frozenset(
+    {
+        "PhaseTransition",
+        "PhaseCompleted",
+        "UpgradeSucceeded",
+        "UpgradeFailed",
+        ATTEMPT_BEGAN,
+        "UpgradePaused",
+        "UpgradeContinued",
+    }
+)
 _CLEARED = "BlockerCleared"
 
 

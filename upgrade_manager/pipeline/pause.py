@@ -72,7 +72,7 @@ async def observe(ctx: ReconcileContext) -> None:
     text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
     ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
     # No field shows the pause afterwards.
-    await ctx.events.sent()
+    await ctx.events.sent(ctx.raw)
     end(ctx)
     # The write conflicts if the plan is paused again meanwhile.
     await ctx.persist()

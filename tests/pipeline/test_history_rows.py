@@ -59,7 +59,7 @@ def test_texts_of_the_earliest_milestones_give_way_first() -> None:
     assert short == steps[: len(short)]
     assert 0 < len(short) < 4000
     assert size(found, []) <= MAX_BYTES
-    # What has given way is read as it is, and needs no more to give way.
+    # A row without text is read as it is, and needs no more to give way.
     again = rows_of(data_of(found.values(), []))
     assert len(again) == len(found)
     assert fitting(found, [])[0] == found

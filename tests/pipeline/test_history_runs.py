@@ -102,7 +102,7 @@ async def test_history_goes_with_its_plan() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Recorded:
     """The rows of a history, without durations, and the writes of the first manager."""
 
     rows: Counter[str]
@@ -118,7 +118,7 @@ def _rows(data: dict[str, Any]) -> Counter[str]:
     return steps(found)
 
 
-async def _told(scenario: Scenario, interruption: Interruption = UNDISTURBED) -> Told:
+async def _recorded(scenario: Scenario, interruption: Interruption = UNDISTURBED) -> Recorded:
     async with Simulation(scenario, scale=0) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with restarted(stage, [interruption]) as managers:
@@ -126,7 +126,7 @@ async def _told(scenario: Scenario, interruption: Interruption = UNDISTURBED) ->
             await stage.until_ended()
             await asyncio.sleep(FAREWELL)
         assert is_complete(await stage.plan(), await history_of(stage))
-        return Told(rows=_rows(await history_of(stage)), writes=managers.lives[0].wire.writes)
+        return Recorded(rows=_rows(await history_of(stage)), writes=managers.lives[0].wire.writes)
 
 
 AFTER, LOST = "killed after", "no response to"
@@ -144,9 +144,9 @@ CASES = {
     "name", ["three nodes", *(pytest.param(one, marks=pytest.mark.full) for one in ("one node", "a node that fails"))]
 )
 async def test_interruption_loses_no_row(name: str, how: str, sweep: Sweep) -> None:
-    golden = await _told(CASES[name])
+    golden = await _recorded(CASES[name])
     assert any(row.startswith("NodeUpgraded") for row in golden.rows)
     for write in sweep.points(1, len(golden.writes)):
         interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
-        found = await _told(CASES[name], interruption)
+        found = await _recorded(CASES[name], interruption)
         assert found.rows == golden.rows, f"{how} write {write}: {golden.writes[write - 1]}"

@@ -15,6 +15,7 @@ from hack.bench.in_process import LoopClock
 from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import PACE, Simulate
+from tests.support.managers.histories import REPORTS
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.kube import objects
@@ -83,7 +84,7 @@ async def fail(simulation: Simulation, **metadata: Any) -> str:
         ("Warning", "UpgradeFailed"),
     ]
     assert events[-1]["message"] == f"Upgrade failed: {cause}"
-    assert [path for path, _ in stage.ledger.created if not path.endswith("/events")] == []
+    assert [path for path, _ in stage.ledger.created if not path.endswith(REPORTS)] == []
     return cause
 
 

@@ -70,6 +70,7 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
     jobs = healthy_jobs("upgrade", [f"node-{number}" for number in range(3)])
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title(obj)) for obj in made) == sorted(
         [
+            "ConfigMap harvester-system/upgrade-history",
             "VirtualMachineImage harvester-system/upgrade-iso",
             "Deployment harvester-system/upgrade-repo",
             "Service harvester-system/upgrade-repo",

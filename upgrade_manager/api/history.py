@@ -5,7 +5,7 @@ pipeline/history.py writes it, display/history.py reads it. Each row has what an
     2026-01-01T00:05:00Z Normal NodeDraining 13.n20-6dc4a1b2c3d4e5f6 Node node-0: draining begins
     2026-01-01T00:05:00Z/2026-01-01T00:25:00Z*3 Warning DrainFailing u-6dc4a1b2c3d4e5f6 Pod default/shop-0: …
 
-The rows of a node have a key of their own, so that a write sends those of the nodes that have moved. A row whose text
+The rows of a node have a separate key, so that a write sends those of the nodes that have moved. A row whose text
 has given way to the bound has its time and its reason alone.
 """
 
@@ -30,7 +30,7 @@ UPGRADE, WARNINGS, NODE, BLOCKERS, VERSIONS, ENDED = "upgrade", "warnings", "nod
 #: Characters of a ConfigMap's key.
 _MAX_KEY = 253
 _NORMAL, _WARNING = "Normal", "Warning"
-#: The begin of the id of a row that is counted, because its event has no name of its own.
+#: The begin of the id of a row that is counted, because its event has no unique name.
 _COUNTED = "u-"
 _ROW = re.compile(
     r"(?P<first>\S+Z)(?:/(?P<last>\S+Z)\*(?P<count>\d{1,9}))? "
@@ -78,7 +78,7 @@ def node_key(node: str) -> str:
 
 
 def counted_id(uid: str, type_: str, reason: str, message: str) -> str:
-    """Return the id of a row whose event has no name of its own."""
+    """Return the id of a row whose event has no unique name."""
     return _COUNTED + event_digest(uid, f"{type_}/{reason}/{message}")
 
 

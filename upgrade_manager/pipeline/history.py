@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of one plan's history."""
+    """One plan's history, as this process knows it."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     #: The ids of rows that had to give way.
@@ -157,7 +157,7 @@ class History:
         try:
             await self._store(plan, known, data)
         except (AlreadyExists, Conflict, NotFound):
-            # The response to an earlier write was lost, or somebody has removed or changed the ConfigMap.
+            # The response to an earlier write was lost, or a user has removed or changed the ConfigMap.
             await self._read(plan, known)
             data = {key: text for key, text in {**self._data(plan, known), **more}.items() if text}
             await self._store(plan, known, data)

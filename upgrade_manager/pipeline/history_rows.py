@@ -29,17 +29,9 @@ _MAX_BLOCKERS = 40_000
 #: Events of one milestone may be so far apart in two processes.
 _SAME = timedelta(minutes=10)
 ATTEMPT_BEGAN = "AttemptBegan"
-_KEPT = frozenset(
-    {
-        "PhaseTransition",
-        "PhaseCompleted",
-        "UpgradeSucceeded",
-        "UpgradeFailed",
-        ATTEMPT_BEGAN,
-        "UpgradePaused",
-        "UpgradeContinued",
-    }
-)
+_KEPT = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed", ATTEMPT_BEGAN})
+#: As in events.py.
+_PAUSES = frozenset({"UpgradePaused", "UpgradeContinued"})
 _CLEARED = "BlockerCleared"
 
 
@@ -84,6 +76,8 @@ def _rank(row: Row) -> int:
     """Return the place of the row among those that give way; 0 for one that stays."""
     if row.reason in _KEPT:
         return 0
+    if row.reason in _PAUSES:
+        return 6
     if row.type != "Normal" or row.reason == _CLEARED:
         return 1
     if row.node:

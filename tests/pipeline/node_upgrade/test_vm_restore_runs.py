@@ -10,6 +10,7 @@ import pytest
 from hack import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.managers.histories import others
 from tests.support.managers.upgrade import BY_VERSION, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
@@ -77,7 +78,7 @@ async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulat
         listed = await stage.client.get(CONFIG_MAPS, "upgrade-restore-vm", namespace=PLACE)
         assert listed["data"] == {"node-0": "", "node-1": "default/fixed", "node-2": ""}
         await stage.succeed()
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
         assert await strategy(stage) == "Always"
         messages = [event["message"] for event in await stage.events("RestoreVMCompleted")]
         assert messages == ["Restored 1 VMs for node node-1 during upgrade upgrade, success: 1, failed: 0"]
@@ -97,7 +98,7 @@ async def test_without_restore_vm_vms_stay_off_and_are_named() -> None:
         assert objects.status(plan)["ledger"] == []
         assert await warnings(stage) == []
         assert await strategy(stage) == "Halted"
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
         assert restored(stage) == []
 
 
@@ -114,7 +115,7 @@ async def test_stopped_vm_of_an_earlier_plan_stays_off() -> None:
         async with started(simulation, RESTORING) as stage:
             await stage.succeed()
             assert [await strategy(stage, name) for name in ("fixed", "free")] == ["Always", "Halted"]
-            assert (await client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+            assert others((await client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
 
 
 async def test_restore_job_survives_deletion_with_its_list() -> None:
@@ -131,7 +132,7 @@ async def test_restore_job_survives_deletion_with_its_list() -> None:
         # An hour after the Job.
         await asyncio.sleep(2 * 3600)
         assert await plan_jobs(stage) == []
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
 
 
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
@@ -219,7 +220,7 @@ async def test_unset_restore_vm_ends_the_wait() -> None:
         await stage.patch(spec={"restoreVM": False})
         await stage.succeed()
         assert await plan_jobs(stage) == []
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
 
 
 @pytest.mark.rule("nodes: the ConfigMap PLAN-restore-vm is removed at the end, or goes with the Jobs that read it")
@@ -227,10 +228,10 @@ async def test_unset_restore_vm_ends_the_wait() -> None:
 async def test_unset_restore_vm_removes_the_list() -> None:
     async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
         await stage.until("CleaningUp")
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items != []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) != []
         await stage.patch(spec={"restoreVM": False})
         await stage.succeed()
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
 
 
 @pytest.mark.thin
@@ -250,7 +251,7 @@ async def test_failed_upgrade_names_the_stopped_vms() -> None:
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
         plan = await stage.fail()
         assert await strategy(stage) == "Halted"
-        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert others((await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items) == []
         assert (
             "Start those that are off: default/fixed"
             in objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"]

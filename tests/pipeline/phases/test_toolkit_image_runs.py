@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.managers.histories import REPORTS
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager import __version__
@@ -125,7 +126,7 @@ async def test_refused_image_fails_the_plan(simulate: Simulate, annotations: dic
         assert cause in condition(plan, "Progressing")[2]
         assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
         assert "toolkitImage" not in objects.status(plan)
-        assert [path for path, _ in stage.ledger.created if not path.endswith("/events")] == []
+        assert [path for path, _ in stage.ledger.created if not path.endswith(REPORTS)] == []
 
 
 @pytest.mark.rule("workloads: the tag of an image plan of kind harvester is a guess where nothing names it")

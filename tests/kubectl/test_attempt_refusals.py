@@ -33,6 +33,7 @@ async def patch_status(cluster: Cluster, status: dict[str, Any]) -> None:
     await cluster.succeed("patch", "up", "demo", "--subresource=status", "--type=merge", "-p", patch)
 
 
+@pytest.mark.rule("control: spec.attempt is raised by one while the plan is Failed; every other change is one refusal")
 @pytest.mark.parametrize(
     ("spec", "status", "patch", "message"),
     [

@@ -195,6 +195,10 @@ DEFAULT = [
 ]
 
 
+@pytest.mark.rule(
+    "control: an attempt creates what is left, and repeats no download, preload or node that is done",
+    "control: an upgrade that was resumed ends as one that has never failed, but for its attempts",
+)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("what", cases(ROWS, default=DEFAULT))
 async def test_attempt_does_what_is_left_and_nothing_else(what: str) -> None:

@@ -92,6 +92,7 @@ async def test_attempt_puts_the_hooks_of_an_edited_strategy_back(edit: dict[str,
         assert {key: strategy.get(key) for key in kept} == kept
 
 
+@pytest.mark.rule("control: an attempt has the toolkit image of its begin, also in the upgrade repository")
 async def test_attempt_uses_the_toolkit_image_of_its_begin() -> None:
     async with failed_run("manifests", "") as (stage, work, scenario):
         assert await stage.events("ToolkitImageChosen") != []
@@ -155,6 +156,7 @@ async def test_plan_that_failed_under_an_earlier_version(*, has_image: bool) -> 
         assert node_states(plan)[SECOND] == "PreDrainFailed"
 
 
+@pytest.mark.rule("control: the webhook denies such an attempt; skip-webhook skips the checks of an attempt")
 @pytest.mark.parametrize(
     ("annotations", "denied"),
     [
@@ -220,6 +222,7 @@ async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str
         assert work.of(2) == sorted([*AROUND, *nodes(*drained, os="" if SECOND in drained else SECOND)])
 
 
+@pytest.mark.rule("control: a node that was uncordoned since its post-drain failed is drained again")
 @pytest.mark.parametrize("uncordoned", [True, False], ids=["uncordoned", "cordoned"])
 async def test_node_that_was_uncordoned_since_is_drained_again(*, uncordoned: bool) -> None:
     """VMs may run there again, which the upgrade of the operating system would stop."""

@@ -135,6 +135,10 @@ TAKEN = "UpgradePlan next has taken over, so that this one has no further attemp
 CREATE = "Create a new UpgradePlan"
 
 
+@pytest.mark.rule(
+    "control: an attempt without the ISO's image or after another plan ends at once, with one message",
+    "control: the webhook denies such an attempt; skip-webhook skips the checks of an attempt",
+)
 async def test_attempt_without_the_image_is_refused() -> None:
     async with failed_run("post-drain") as (stage, work, _):
         await stage.client.delete(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", namespace="harvester-system")
@@ -151,6 +155,10 @@ async def test_attempt_without_the_image_is_refused() -> None:
         await following.succeed()
 
 
+@pytest.mark.rule(
+    "control: an attempt without the ISO's image or after another plan ends at once, with one message",
+    "control: the webhook denies such an attempt; skip-webhook skips the checks of an attempt",
+)
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by version", "by image"])
 @pytest.mark.parametrize("when", ["while it runs", "after its end"])
 @pytest.mark.thin

@@ -260,3 +260,16 @@ async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
         )
         drained = [name for name in stage.ledger.names("jobs") if "pre-drain" in name and THIRD in name]
         assert len(drained) == 1
+
+
+@pytest.mark.full
+async def test_attempt_of_a_paused_plan_begins_when_it_is_continued() -> None:
+    async with failed_run("pre-drain") as (stage, work, scenario):
+        work.attempt = 2
+        await stage.patch(spec={"attempt": 2, "paused": True})
+        await asyncio.sleep(300)
+        assert work.of(2) == []
+        await stage.patch(spec={"paused": None})
+        await stage.until("NodeUpgrading")
+        await end(stage, scenario)
+        assert work.of(2) == sorted([*AROUND, *nodes(SECOND, THIRD)])

@@ -128,6 +128,7 @@ async def refuse(*, interruption: Interruption = UNDISTURBED) -> tuple[Any, ...]
         return *end, [one.get("cause") for one in plan["status"]["attempts"]], len(managers.lives[0].wire.writes)
 
 
+@pytest.mark.full
 async def test_successor_refuses_an_attempt() -> None:
     *golden, writes = await refuse()
     assert len(golden[3]) == 2

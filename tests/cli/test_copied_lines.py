@@ -22,6 +22,7 @@ from tests.support.managers.incident_screens import on_terminal
 from tests.support.managers.incident_table import INCIDENTS
 from tests.support.managers.incidents import held_up, taken
 from tests.support.managers.upgrade import UpgradeRun
+from tests.support.programs.virtctl import install_virtctl
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.display.model import View
 from upgrade_manager.kube import objects
@@ -83,9 +84,10 @@ class Shell:
         return await asyncio.to_thread(self._run, line)
 
     def _run(self, line: str) -> subprocess.CompletedProcess[str]:
+        variables = environment(self.home)
         return subprocess.run(  # noqa: S603  # the line of a screen
             [self.program, "-c", line],
-            env=environment(self.home) | {"KUBECONFIG": str(self.kubeconfig)},
+            env=variables | {"KUBECONFIG": str(self.kubeconfig), "PATH": f"{self.home}:{variables['PATH']}"},
             cwd=self.home,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -98,6 +100,7 @@ class Shell:
 @asynccontextmanager
 async def shell_at(run: UpgradeRun, program: str, folder: Path) -> AsyncIterator[Shell]:
     server, kubeconfig = run.simulation.server, folder / "kubeconfig"
+    install_virtctl(folder)
     server.authenticator.register("a-secret-token", ADMIN)
     tls = server_context(Authority(now=datetime.now(UTC)).server(), folder)
     async with Gateway(server, tls=tls) as gateway:

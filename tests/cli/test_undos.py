@@ -15,6 +15,7 @@ from tests.cli.test_remedies import SHELLS, by_blocker, commands, in_shell, set_
 from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.served import Served, served
 from tests.support.managers import remedy_samples
+from tests.support.programs.virtctl import install_virtctl
 from upgrade_manager.api.advised import with_advised
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -51,17 +52,6 @@ CONFIGURATION: dict[str, Any] = {
         for name in ("other.example.com", "policy.example.com")
     ],
 }
-#: Does what KubeVirt does with a VM that virtctl stops or starts: its API has subresources for that.
-VIRTCTL = """\
-#!/bin/sh
-case $1 in
-stop) strategy=Halted; status=Stopped ;;
-start) strategy=Always; status=Running ;;
-esac
-patch="kubectl patch virtualmachines.kubevirt.io $2 $3 $4 --type=merge -p"
-$patch "{\\"spec\\":{\\"runStrategy\\":\\"$strategy\\"}}" &&
-  $patch "{\\"status\\":{\\"printableStatus\\":\\"$status\\"}}" --subresource=status
-"""
 MACHINE = {
     "apiVersion": "kubevirt.io/v1",
     "kind": "VirtualMachine",
@@ -104,9 +94,7 @@ async def prepare(cluster: Served) -> None:
     running = {**machine, "status": {"printableStatus": "Running"}}
     await client.update(VIRTUAL_MACHINES, running, subresource="status")
     await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
-    virtctl = cluster.kubeconfig.parent / "virtctl"
-    virtctl.write_text(VIRTCTL)
-    virtctl.chmod(0o755)
+    install_virtctl(cluster.kubeconfig.parent)
 
 
 @asynccontextmanager

@@ -16,11 +16,14 @@ from tests.support.cluster.vm_world import (
     vm_world,
 )
 from tests.support.managers.sweep import Sweep
-from tests.support.toolkit.toolkit import NODE, ToolkitWorld
+from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
+from upgrade_manager.api.keys import ANNOTATION_ON_MIGRATION_FAILURE, HARVESTER_SYSTEM
+from upgrade_manager.api.names import ledger_config_map
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, NODES, UPGRADE_PLANS, VIRTUAL_MACHINES
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 
 COMMAND = "node pre-drain"
@@ -117,6 +120,71 @@ async def test_migration_that_fails_stops_and_records_the_vm(tmp_path: Path) -> 
         await assert_ready(world)
         assert await strategy(world, "free") == "Halted"
         assert await recorded(world) == {NODE: "default/free"}
+
+
+async def own_toolkit(world: ToolkitWorld, policy: str) -> None:
+    """Record our toolkit, with that policy."""
+    image = {"toolkitImage": {"repository": "me/own", "tag": "v9", "kind": "own"}}
+    await world.client.patch(UPGRADE_PLANS, PLAN, MergePatch({"status": image}), subresource="status")
+    option = {"nodeUpgradeOption": {"onMigrationFailure": policy}}
+    await world.client.patch(UPGRADE_PLANS, PLAN, MergePatch({"spec": option}))
+
+
+async def in_ledger(world: ToolkitWorld) -> list[str]:
+    """Return the VMs that were recorded before their stop."""
+    found = await world.client.find(CONFIG_MAPS, ledger_config_map(PLAN), namespace=HARVESTER_SYSTEM)
+    return sorted(key.removeprefix("StoppedVM.default.") for key in objects.mapping(found, "data"))
+
+
+@pytest.mark.rule("nodes: the toolkit's Jobs record each VM in the ConfigMap PLAN-ledger before they stop it")
+async def test_killed_at_every_effect_each_stop_is_recorded(tmp_path: Path, sweep: Sweep) -> None:
+    machines = [FIXED, {**FREE, "failing_migrations": 1000}]
+    async with vm_world(tmp_path / "whole", *machines) as world:
+        await own_toolkit(world, "Stop")
+        points = await count_points(world, COMMAND)
+    for at in sweep.points(0, points - 1, stride=1):
+        async with vm_world(tmp_path / str(at), *machines) as world:
+            await own_toolkit(world, "Stop")
+            where = await run_killed(world, COMMAND, at=at)
+            off = [name for name in ("fixed", "free") if await strategy(world, name) == "Halted"]
+            assert set(off) <= set(await in_ledger(world)), where
+            assert set(off) <= {
+                one.rpartition("/")[2] for one in (await recorded(world) or {}).get(NODE, "").split(",")
+            }
+            await world.run(COMMAND)
+            await assert_ready(world)
+            assert await in_ledger(world) == ["fixed", "free"], where
+
+
+@pytest.mark.rule("nodes: a VM whose migration fails is stopped by its user, by its annotation or by Stop alone")
+async def test_killed_while_it_waits_the_next_run_waits_on(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, {**FREE, "failing_migrations": 1000}) as world:
+        await own_toolkit(world, "Wait")
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(900):
+                    await world.run(COMMAND)
+            assert (await strategy(world, "free"), await in_ledger(world)) == ("Always", [])
+        await own_toolkit(world, "Stop")
+        async with asyncio.timeout(60):
+            await world.run(COMMAND)
+        assert (await strategy(world, "free"), await in_ledger(world)) == ("Halted", ["free"])
+
+
+@pytest.mark.parametrize("value", ["stop", "", "Never"])
+async def test_annotation_that_is_not_valid_stops_no_vm(tmp_path: Path, value: str) -> None:
+    async with vm_world(tmp_path, {**FREE, "failing_migrations": 1000}) as world:
+        await own_toolkit(world, "Stop")
+        patch = MergePatch({"metadata": {"annotations": {ANNOTATION_ON_MIGRATION_FAILURE: value}}})
+        await world.client.patch(VIRTUAL_MACHINES, "free", patch, namespace="default")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(900):
+                await world.run(COMMAND)
+        assert await strategy(world, "free") == "Always"
+        (found,) = await messages(world, "AnnotationInvalid")
+        assert found.endswith(
+            f"is neither Wait nor Stop, so that the upgrade does not stop these VMs: default/free ({value!r})"
+        )
 
 
 async def test_degraded_volume_times_out_before_a_vm_is_stopped(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def _of_plan(context: ToolkitContext) -> OnMigrationFailure:
 
 async def _warn_of_invalid(context: ToolkitContext, vms: Sequence[RunningVM]) -> None:
     values = {one.name: objects.annotations_of(one.machine or {}).get(_KEY) for one in vms}
-    bad = {name: value[:_MAX_SHOWN] for name, value in values.items() if value and not read_policy(value)}
+    bad = {name: value[:_MAX_SHOWN] for name, value in values.items() if value is not None and not read_policy(value)}
     if bad:
         names = name_list([f"{name} ({value!r})" for name, value in bad.items()])
         text = f"Annotation {_KEY} is neither {_VALUES}, so that the upgrade does not stop these VMs: {names}"

@@ -24,7 +24,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 ONLINE = (
     *("check", "check -o json", "preflight", "status", "status -o json", "status -o yaml", "wait --timeout=0s"),
     *("pause demo node-1", "resume demo node-1", "pause demo", "continue demo", "remedies", "report -o -"),
-    "retry failed",
+    *("retry failed", "bundle demo -o /dev/null"),
 )
 OFFLINE = ("steps --from v1.7.1 --to v1.8.0", "completion bash", "--help", "--version", "status --help")
 SERVICES = {"run", "webhook"}

@@ -89,4 +89,11 @@ async def read_pace(session: Session, plan: Object, plans: Sequence[Object], nam
         return UNKNOWN_PACE
     if name:
         plans, _ = await read_optional(session, Selection(resource=UPGRADE_PLANS))
+    return pace_for(plan, plans)
+
+
+def pace_for(plan: Object, plans: Sequence[Object]) -> Pace:
+    """Return how long phases took in the other ones of these plans; unknown for a plan that has ended."""
+    if state_of_plan(plan).is_end:
+        return UNKNOWN_PACE
     return pace_of(one for one in plans if objects.name(one) != objects.name(plan))

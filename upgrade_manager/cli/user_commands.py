@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: By the options: the module of this package, and its function.
 _COMMANDS = {
+    user_options.BundleOptions: "bundle:bundle",
     user_options.CheckOptions: "check:check",
     user_options.CompletionOptions: "completion:completion",
     user_options.ContinueOptions: "hold:resume",

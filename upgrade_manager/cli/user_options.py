@@ -56,6 +56,9 @@ _RETRY_EPILOG = (
 )
 _REPORT = "write a page about an upgrade"
 _REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
+_BUNDLE = "write all that is known of an upgrade into a file, without secrets"
+_BUNDLE_EPILOG = "exit status: 0 if the file is written, 1 without the plan or access to it, 2 for a usage error"
+_FROM: dict[str, Any] = {"metavar": "FILE", "dest": "bundle", "default": "", "help": "read a bundle, not the cluster"}
 _STEPS = "print what an upgrade changes beside its components, without a cluster"
 _STEPS_EPILOG = "exit status: 0, 1 for releases between which an upgrade is refused, 2 for a usage error"
 _COMPLETION = "print the script that completes this command in a shell"
@@ -111,6 +114,8 @@ class StatusOptions(PlanOptions):
     output: str = "table"
     #: Return an exit status by the plan's state.
     exit_code: bool = False
+    #: A bundle to read in place of the cluster; "" for none.
+    bundle: str = ""
     #: Of a watch: seconds, None for no limit.
     timeout: float | None = None
     fail_on_stall: bool = False
@@ -162,6 +167,16 @@ class ReportOptions(PlanOptions):
     """Options of `upgrade-manager report`."""
 
     #: The file to write, "-" for standard output.
+    output: str
+    #: A bundle to read in place of the cluster; "" for none.
+    bundle: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleOptions(PlanOptions):
+    """Options of `upgrade-manager bundle`."""
+
+    #: The file to write.
     output: str
 
 
@@ -233,6 +248,7 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
     parser.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
     parser.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
+    parser.add_argument("--from", **_FROM)
     _add_end(parser)
 
 
@@ -272,6 +288,12 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="the HTML file to write, - for standard output"
     )
+    parser.add_argument("--from", **_FROM)
+
+
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    _add_plan(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write, such as bundle.tgz")
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
@@ -300,6 +322,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]]
     "resume": (_RESUME, _PAUSES_EPILOG, _add_resume),
     "retry": (_RETRY, _RETRY_EPILOG, _add_retry),
     "report": (_REPORT, _REPORT_EPILOG, _add_report),
+    "bundle": (_BUNDLE, _BUNDLE_EPILOG, _add_bundle),
     "steps": (_STEPS, _STEPS_EPILOG, _add_steps),
     "completion": (_COMPLETION, _COMPLETION_EPILOG, _add_completion),
 }
@@ -311,6 +334,8 @@ def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) 
     """Return the options of such a command; None for another one."""
     if flags.command == "status" and _ends(flags) and not (flags.watch and flags.exit_code):
         parser.error("--timeout and --fail-on-stall need --watch and --exit-code")
+    if flags.command == "status" and flags.watch and flags.bundle:
+        parser.error("--from shows a bundle, which does not change: leave out --watch")
     read = _READERS.get(flags.command)
     if read is not None:
         return read(flags)
@@ -331,7 +356,7 @@ def _plan(flags: argparse.Namespace) -> dict[str, str]:
 
 def _status_options(flags: argparse.Namespace) -> StatusOptions:
     given: dict[str, Any] = {**_plan(flags), "watch": flags.watch, "output": flags.output, "exit_code": flags.exit_code}
-    return StatusOptions(**given, timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
+    return StatusOptions(**given, bundle=flags.bundle, timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
 
 
 def _ends(flags: argparse.Namespace) -> bool:
@@ -354,7 +379,7 @@ def _pause_options(flags: argparse.Namespace) -> PlanOptions:
 
 
 def _report_options(flags: argparse.Namespace) -> ReportOptions:
-    return ReportOptions(**_plan(flags), output=flags.output)
+    return ReportOptions(**_plan(flags), output=flags.output, bundle=flags.bundle)
 
 
 #: Reads the options of a command from its flags.
@@ -368,6 +393,7 @@ _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "resume": _pause_options,
     "retry": lambda flags: RetryOptions(**_plan(flags)),
     "report": _report_options,
+    "bundle": lambda flags: BundleOptions(**_plan(flags), output=flags.output),
     "steps": lambda flags: StepsOptions(current=flags.current, target=flags.target),
     "completion": lambda flags: CompletionOptions(shell=flags.shell),
 }

@@ -154,6 +154,16 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {key: _redact_value(key, value, _MAX_DEPTH) for key, value in event.items()}
 
 
+def is_secret_key(key: object) -> bool:
+    """Return True for a key whose value is secret."""
+    return isinstance(key, str) and _SECRET_KEY.search(key) is not None
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without tokens, passwords of URLs, and private keys."""
+    return _SECRET_TEXT.sub(REDACTED, text)
+
+
 def bound(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Shorten long values of a log line; a structlog processor after `redact`, which needs whole secrets."""
     return {key: _bound_value(key, value) for key, value in event.items()}
@@ -183,10 +193,10 @@ def _cut(text: str, limit: int) -> str:
 def _redact_value(key: object, value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(key, str) and _SECRET_KEY.search(key):
+    if is_secret_key(key):
         return REDACTED
     if isinstance(value, str):
-        return _SECRET_TEXT.sub(REDACTED, value)
+        return without_secrets(value)
     return _redact_nested(value, depth - 1)
 
 

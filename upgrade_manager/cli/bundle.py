@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import BundleOptions
 
-#: What could not be read is listed, up to so many lines.
+#: Lines about what could not be read.
 _MAX_LINES = 10
 
 

@@ -39,12 +39,12 @@ _MAX_LIST, _MAX_LINES, MAX_PODS = 8_000_000, 20_000, 200
 
 @dataclass(slots=True, kw_only=True)
 class Collection:
-    """What was read so far."""
+    """The files and refusals so far."""
 
     session: Session
     #: The files, by path.
     files: dict[str, bytes] = field(default_factory=dict)
-    #: What could not be read, or not as a whole, with the reason.
+    #: The files that could not be read, or not as a whole, with the reason.
     unread: dict[str, str] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 

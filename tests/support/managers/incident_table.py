@@ -13,6 +13,7 @@ from hack.demo.commands import Create
 from hack.demo.stalls import STALLS, Stall
 from tests.support.cluster.simulate import SECOND, RepairableScenario
 from tests.support.managers.incidents import Damage, Incident
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
@@ -166,7 +167,12 @@ def _full_disk(work: str) -> dict[str, Any]:
 _PRELOADED = {**BY_VERSION, "imagePreloadOption": {"concurrency": -1}}
 _SLOW: dict[str, Any] = {"durations": {"pre_drain": 120}}
 _FIXED_VM = {"name": "fixed", "node": "node-1", "migratable": False}
+_STUCK_VM = {"name": "db", "node": "node-0", "failing_migrations": 1000}
 _ROWS = {
+    "vm-stuck": replace(
+        _incident("MigrationStuck", "NodeUpgrading", _nothing, vms={"count": 0, "machines": [_STUCK_VM]}),
+        options=replace(OWN, leader_elect=True),
+    ),
     "webhook": replace(_stall(STALLS["write-refused"]), moment="PreDrained", reasons=frozenset({"WriteRefused"})),
     "job-slow": _incident(
         "JobSlow",

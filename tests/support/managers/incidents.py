@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -40,6 +40,7 @@ _UUID = (8, 4, 4, 4, 12)
 _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]"
 _RANDOM = (
     (re.compile(rf"(?<=-with-)([0-9a-f]+)-{_SUFFIX}{{5}}\b"), lambda found: "0" * len(found[1]) + "-xxxxx"),
+    (re.compile(r"(?<=kubevirt-evacuation-)[a-z0-9]{5}\b"), lambda _: "xxxxx"),
     (re.compile(rf"(?<=-node-[0-9]-){_SUFFIX}{{5}}\b"), lambda _: "xxxxx"),
     (re.compile(r"(?<=\bpvc-)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), lambda _: "-".join("0" * n for n in _UUID)),
 )
@@ -60,6 +61,8 @@ class Incident:
     by_hand: Damage
     #: The manager's process does not run any more.
     is_dead: bool = False
+    #: The manager's options.
+    options: RunOptions = field(default_factory=lambda: RunOptions(leader_elect=True))
 
     def is_there(self, plan: Object) -> bool:
         """Return True once the plan shows it."""
@@ -109,7 +112,7 @@ async def held_up(incident: Incident) -> AsyncIterator[UpgradeRun]:
     """Run an upgrade until the incident has held it up for a while, or it has failed."""
     async with Simulation(incident.scenario.model_copy()) as simulation:
         run = await UpgradeRun.set_up(simulation)
-        run.options = RunOptions(leader_elect=True)
+        run.options = incident.options
         async with run.life() as process:
             await run.create_plan({**incident.spec})
             await run.reach(incident.moment)

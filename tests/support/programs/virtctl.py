@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-#: Does what KubeVirt does with a VM that virtctl stops or starts: its API has subresources for that.
+#: Does what KubeVirt does with a VM that virtctl stops, starts or migrates: its API has subresources for that.
 VIRTCTL = """\
 #!/bin/sh
+migration=virtualmachineinstancemigrations.kubevirt.io
 case $1 in
+migrate) kubectl create $3 $4 -f - <<END
+{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+ "metadata": {"name": "by-hand-$2"}, "spec": {"vmiName": "$2"}}
+END
+  exit ;;
+migrate-cancel) kubectl delete $migration $3 $4 -l kubevirt.io/vmi-name=$2; exit ;;
 stop) strategy=Halted; status=Stopped ;;
 start) strategy=Always; status=Running ;;
 esac

@@ -16,14 +16,14 @@ from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook import attempt
+from webhook import attempt, builtin
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
 from webhook.checks import migration_failure
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown, late_pauses
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
-from webhook.review import PLAN_KIND, Verdict
+from webhook.review import PLAN_KIND, UPGRADE_KIND, Verdict
 from webhook.runner import DEADLINE, run_checks
 from webhook.sharing import SnapshotReader
 
@@ -61,9 +61,15 @@ class Admission:
         self._running = 0
 
     async def decide(self, request: AdmissionRequest) -> Verdict:
-        """Return the verdict; requests for subresources pass."""
+        """Return the verdict."""
+        if request.kind == UPGRADE_KIND:
+            return await builtin.decide(request, self._cluster)
         if request.kind != PLAN_KIND:
             return _denied(f"This webhook reviews {PLAN_KIND} only. {_RULES}")
+        return await self._decide(request)
+
+    async def _decide(self, request: AdmissionRequest) -> Verdict:
+        """Return the verdict about a plan; requests for subresources pass."""
         if request.subresource:
             return Verdict()
         match request.operation:

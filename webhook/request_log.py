@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
 from upgrade_manager.api.spec import MAX_OBJECT_NAME
 from upgrade_manager.kube import objects
-from webhook.review import printable
+from webhook.review import UPGRADE_KIND, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def description(request: AdmissionRequest) -> dict[str, str | int]:
     """Return the fields of the request's log lines."""
     described: dict[str, str | int] = {
         "operation": printable(request.operation, limit=_MAX_NAME),
-        "plan": printable(request.name, limit=MAX_OBJECT_NAME),
+        "upgrade" if request.kind == UPGRADE_KIND else "plan": printable(request.name, limit=MAX_OBJECT_NAME),
         "user": printable(request.user.name, limit=_MAX_NAME),
         "user_uid": printable(request.user.uid, limit=_MAX_NAME),
         "groups": request.user.groups,

@@ -11,6 +11,7 @@ from upgrade_manager.api.keys import API_VERSION as PLAN_API_VERSION
 from upgrade_manager.api.keys import GROUP, KIND
 from upgrade_manager.api.spec import MAX_OBJECT_NAME
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import UPGRADES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ API_VERSION, REVIEW = "admission.k8s.io/v1", "AdmissionReview"
 PLAN_KIND = f"{PLAN_API_VERSION}, Kind={KIND}"
 #: Bytes of a message; kube-apiserver itself cuts warnings to fewer bytes.
 MAX_MESSAGE = 1024
+#: Of Harvester's own upgrades.
+UPGRADE_KIND = f"{UPGRADES.api_version}, Kind={UPGRADES.kind}"
 _MAX_UID = 128
 #: The most lists and mappings of a review, counted by opening brackets, also in its texts: 3 MiB of brackets would hold
 #: up other requests for 0.6 s. A plan of 5,000 nodes has fewer, including its managed fields.
@@ -118,7 +121,9 @@ def respond(request: AdmissionRequest, verdict: Verdict) -> dict[str, Any]:
     if verdict.warnings:
         response["warnings"] = [printable(warning) for warning in verdict.warnings]
     if verdict.findings:
-        response["status"] = _status(printable(request.name, limit=MAX_OBJECT_NAME), verdict.findings)
+        group, kind = (UPGRADES.group, UPGRADES.kind) if request.kind == UPGRADE_KIND else (GROUP, KIND)
+        name = printable(request.name, limit=MAX_OBJECT_NAME)
+        response["status"] = _status(name, verdict.findings, group=group, kind=kind)
     return {"apiVersion": API_VERSION, "kind": REVIEW, "response": response}
 
 
@@ -131,7 +136,7 @@ def printable(text: str, *, limit: int = MAX_MESSAGE) -> str:
     return data[: limit - len("…".encode())].decode(errors="ignore") + "…"
 
 
-def _status(name: str, findings: Sequence[Finding]) -> Mapping[str, Any]:
+def _status(name: str, findings: Sequence[Finding], *, group: str, kind: str) -> Mapping[str, Any]:
     """Return the Status of an invalid object, as kube-apiserver reports one; kubectl prints the causes."""
     causes = [
         {
@@ -146,8 +151,8 @@ def _status(name: str, findings: Sequence[Finding]) -> Mapping[str, Any]:
     return {
         "code": _UNPROCESSABLE,
         "reason": "Invalid",
-        "message": f'{KIND}.{GROUP} "{name}" is invalid: {joined}',
-        "details": {"group": GROUP, "kind": KIND, "name": name, "causes": causes},
+        "message": f'{kind}.{group} "{name}" is invalid: {joined}',
+        "details": {"group": group, "kind": kind, "name": name, "causes": causes},
     }
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.http_server import HttpServer
-from webhook import mutation
+from webhook import builtin, mutation
 from webhook.body import BodyReader
 from webhook.check import Finding
 from webhook.request_log import description, waivers
@@ -62,7 +62,7 @@ def webhook_app(admission: Admission, *, metrics: WebhookMetrics, peers: Peers) 
     """Return the application, whose probes are constant, because it can review plans as soon as it is served."""
     app = web.Application()
     handler = _Handler(admission, metrics, peers)
-    for path in (PATH, mutation.PATH):
+    for path in (PATH, builtin.PATH, mutation.PATH):
         app.router.add_post(path, handler.handle)
     for path in ("/healthz", "/readyz"):
         app.router.add_get(path, _ok)

@@ -175,6 +175,11 @@ TEMPLATES = (
         condition=WEBHOOK,
         edits=(_injected("MutatingWebhookConfiguration"),),
     ),
+    Template(
+        source="webhook/upgrades.yaml",
+        condition=WEBHOOK,
+        edits=(_injected("ValidatingWebhookConfiguration"),),
+    ),
     *(
         Template(source=f"admission-policies/{name}.yaml", condition=_POLICIES, edits=edits)
         for name, edits in _POLICY_EDITS.items()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Seconds in which the API server has to call a registered webhook.
 EFFECTIVE_TIMEOUT = 60.0
 _DEPLOY = Path(__file__).parents[2] / "deploy"
+_OTHERS = ("mutating", "upgrades")
 _PROBE = "webhook-probe"
 
 
@@ -43,13 +44,14 @@ async def register(client: Client, *, port: int) -> None:
     """
     secret = await client.get(SECRETS, SECRET, namespace=HARVESTER_SYSTEM)
     service, validating = yaml.safe_load_all((_DEPLOY / "webhook/webhook.yaml").read_text())
-    mutating = yaml.safe_load((_DEPLOY / "webhook/mutating.yaml").read_text())
+    mutating, upgrades = (yaml.safe_load((_DEPLOY / f"webhook/{name}.yaml").read_text()) for name in _OTHERS)
     service["spec"] = {"type": "ExternalName", "externalName": HOST}
-    for one in (*validating["webhooks"], *mutating["webhooks"]):
+    for one in (*validating["webhooks"], *mutating["webhooks"], *upgrades["webhooks"]):
         one["clientConfig"]["caBundle"] = secret["data"][AUTHORITY]
         one["clientConfig"]["service"]["port"] = port
     await client.create(SERVICES, service)
     await client.create(MUTATING_WEBHOOK_CONFIGURATIONS, mutating)
+    await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, upgrades)
     await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, validating)
 
     async def is_effective() -> bool:

@@ -51,6 +51,7 @@ WEBHOOK_PATH = DEPLOYMENTS.path(WEBHOOK, namespace=HARVESTER_SYSTEM)
 LEASE_PATH = LEASES.path(LEASE, namespace=HARVESTER_SYSTEM)
 VALIDATING = VALIDATING_WEBHOOK_CONFIGURATIONS.path(MANAGER)
 MUTATING = MUTATING_WEBHOOK_CONFIGURATIONS.path(MANAGER)
+OF_UPGRADES = VALIDATING_WEBHOOK_CONFIGURATIONS.path(f"{MANAGER}-upgrades")
 SLICES = ENDPOINT_SLICES.path(namespace=HARVESTER_SYSTEM)
 PODS_PATH = PODS.path(namespace=HARVESTER_SYSTEM)
 MONITOR = SERVICE_MONITORS.path(MANAGER, namespace=HARVESTER_SYSTEM)
@@ -81,7 +82,7 @@ class World:
         for path in (MANAGER_PATH, WEBHOOK_PATH):
             self.objects[path]["status"] = {"availableReplicas": 2, "readyReplicas": 2}
             self.container(path)["image"] = f"registry:5000/{MANAGER}:v{VERSION}"
-        for path in (VALIDATING, MUTATING):
+        for path in (VALIDATING, MUTATING, OF_UPGRADES):
             self.objects[path]["webhooks"][0]["clientConfig"]["caBundle"] = "Q0E="
         established = {"conditions": [{"type": "Established", "status": "True"}]}
         self.objects[CRD_PATH] = {**deepcopy(DEFINITION), "status": established}
@@ -150,7 +151,7 @@ def image(name: str) -> Callable[[World], object]:
 
 
 def turn_off(world: World) -> None:
-    for path in (WEBHOOK_PATH, VALIDATING, MUTATING):
+    for path in (WEBHOOK_PATH, VALIDATING, MUTATING, OF_UPGRADES):
         world.objects.pop(path)
     world.lists[SLICES] = []
 
@@ -194,6 +195,7 @@ BROKEN: list[Any] = [
     ("toolkit image", argument("", "--toolkit-kind=own"), "The manager's flags are refused: --toolkit-kind own", ()),
     ("webhook", put(WEBHOOK_PATH, {"spec": {"replicas": 2}}), f"Deployment harvester-system/{WEBHOOK} is not", None),
     ("webhook configurations", remove(MUTATING), f"MutatingWebhookConfiguration {MANAGER} does not exist", APPLY),
+    ("webhook configurations", remove(OF_UPGRADES), f"{MANAGER}-upgrades does not exist: Harvester's own", APPLY),
     ("webhook configurations", put(VALIDATING, {"webhooks": [{}]}), "has no caBundle", WEBHOOK_LOGS),
     ("webhook Service", lambda world: world.lists.update({SLICES: []}), "has no endpoint that is ready", SLICE_COMMAND),
     ("webhook response", reply(UPGRADE_PLANS.path(), success({}, status=201)), "does not call the webhook", APPLY),

@@ -19,7 +19,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook import mutation
+from webhook import builtin, mutation
 from webhook.body import BODY_TIMEOUT
 from webhook.certificates.rotation import CONFIGURATION, SERVICE
 from webhook.runner import DEADLINE
@@ -29,6 +29,7 @@ FILE = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 SERVICE_MANIFEST, MANIFEST = yaml.safe_load_all(FILE.read_text())
 (WEBHOOK,) = MANIFEST["webhooks"]
 
+UPGRADES = yaml.safe_load(FILE.with_name("upgrades.yaml").read_text())
 MUTATING = yaml.safe_load(FILE.with_name("mutating.yaml").read_text())
 (MUTATING_WEBHOOK,) = MUTATING["webhooks"]
 SERVICE_ACCOUNT = yaml.safe_load((FILE.parents[1] / "rbac/service-account.yaml").read_text())
@@ -47,6 +48,24 @@ def test_configuration_calls_the_service_of_the_certificate() -> None:
     assert WEBHOOK["clientConfig"] == {
         "service": {"name": SERVICE, "namespace": "harvester-system", "port": port["port"], "path": PATH}
     }
+
+
+def test_upgrades_of_harvester_pass_a_webhook_that_is_down() -> None:
+    (one,) = UPGRADES["webhooks"]
+    path = one["clientConfig"]["service"]["path"]
+    assert (UPGRADES["metadata"]["name"], path) == (f"{CONFIGURATION}-upgrades", builtin.PATH)
+    assert one["clientConfig"] == {"service": WEBHOOK["clientConfig"]["service"] | {"path": path}}
+    assert one["rules"] == [
+        {
+            "apiGroups": ["harvesterhci.io"],
+            "apiVersions": ["v1beta1"],
+            "resources": ["upgrades"],
+            "operations": ["CREATE"],
+            "scope": "Namespaced",
+        }
+    ]
+    assert (one["failurePolicy"], one["sideEffects"], one["matchPolicy"]) == ("Ignore", "None", "Equivalent")
+    assert one["timeoutSeconds"] > builtin.DEADLINE
 
 
 def test_failure_denies_after_the_checks_have_ended() -> None:

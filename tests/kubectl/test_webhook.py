@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
+from hack.crds.foreign import foreign_crds
 from tests.support.cluster.kubectl import PLANS, Cluster, manifest
 from tests.support.webhook.kubectl_webhook import CONFIGURATIONS, MANIFEST, Webhook, webhook
 from tests.support.webhook.webhook_certificates import RENEWAL
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION as ALLOW
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube.resources import UPGRADES
 from webhook.certificates.rotation import CONFIGURATION
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
@@ -92,6 +94,22 @@ async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -
     await cluster.wire.delete("/api/v1/nodes/node-0")
     await cluster.succeed("annotate", "up", "demo", "a=b")
     await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"nodeUpgradeOption":null}}')
+
+
+@pytest.mark.rule("admission: an Upgrade of Harvester is denied while a plan runs or cleans up")
+async def test_builtin_upgrade_is_denied_while_a_plan_runs(cluster: Cluster, hook: Webhook) -> None:
+    (definition,) = (one for one in foreign_crds() if one["metadata"]["name"] == UPGRADES.name)
+    await cluster.succeed("apply", "-f", "-", stdin=definition)
+    await cluster.succeed("wait", "--for=condition=Established", f"crd/{UPGRADES.name}", "--timeout=30s")
+    metadata = {"name": "hvst-upgrade", "namespace": "harvester-system"}
+    upgrade = manifest(version="v1.8.0") | {"apiVersion": UPGRADES.api_version, "kind": "Upgrade", "metadata": metadata}
+    await hook.plan("running", status=progressing("True"))
+    message = await cluster.fail("create", "-f", "-", stdin=upgrade)
+    assert 'The Upgrade "hvst-upgrade" is invalid' in message
+    assert "UpgradePlan running is in progress (phase ImagePreloading). Wait until it has ended: kubectl" in message
+    await hook.plan("queued", status={"queuedSince": "2026-01-01T00:00:00Z"})
+    await cluster.wire.patch(f"{PLANS}/running/status", {"status": progressing("False")})
+    await cluster.succeed("create", "-f", "-", stdin=upgrade)
 
 
 @pytest.mark.full

@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 #: The most CAs in a caBundle, which are the CAs of served certificates and of some earlier certificates.
 _MAX_AUTHORITIES = 4
 _END = "-----END CERTIFICATE-----"
-#: The kinds of configuration.
-KINDS = (VALIDATING_WEBHOOK_CONFIGURATIONS, MUTATING_WEBHOOK_CONFIGURATIONS)
+#: The configurations by kind, with what follows the name; the last one reviews Harvester's own upgrades.
+CONFIGURATIONS = (
+    (VALIDATING_WEBHOOK_CONFIGURATIONS, ""),
+    (MUTATING_WEBHOOK_CONFIGURATIONS, ""),
+    (VALIDATING_WEBHOOK_CONFIGURATIONS, "-upgrades"),
+)
 log = structlog.get_logger(__name__)
 
 
 class CaBundle:
-    """The caBundle of all webhooks in the validating and the mutating configuration of one name."""
+    """The caBundle of all webhooks in the configurations, whose names begin with the same name."""
 
     def __init__(self, client: Client, *, name: str) -> None:
         self._client = client
@@ -47,19 +51,19 @@ class CaBundle:
         Earlier self-made CAs are kept, because other replicas may still serve their certificates. An earlier CA is
         harmless, because its key is discarded. A missing configuration is skipped.
         """
-        return any([await self._publish(kind, authorities) for kind in KINDS])
+        return any([await self._publish(kind, f"{self._name}{end}", authorities) for kind, end in CONFIGURATIONS])
 
-    async def _publish(self, kind: Resource, authorities: Sequence[str]) -> bool:
+    async def _publish(self, kind: Resource, name: str, authorities: Sequence[str]) -> bool:
         try:
-            configuration = await self._client.get(kind, self._name)
+            configuration = await self._client.get(kind, name)
         except NotFound:
             return False
         operations = list(_operations(configuration, authorities))
         if not operations:
             return False
         pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version(configuration)}
-        await self._client.patch(kind, self._name, JsonPatch([pin, *operations]))
-        log.info("caBundle written", configuration=self._name, kind=kind.kind)
+        await self._client.patch(kind, name, JsonPatch([pin, *operations]))
+        log.info("caBundle written", configuration=name, kind=kind.kind)
         return True
 
 

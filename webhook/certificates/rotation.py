@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: The Service, in the manager's namespace.
 SERVICE = f"{MANAGER}-webhook"
 SECRET = f"{SERVICE}-certs"
-#: The ValidatingWebhookConfiguration and the MutatingWebhookConfiguration.
+#: The webhook configurations (ca_bundle.py).
 CONFIGURATION = MANAGER
 #: Seconds between two checks.
 INTERVAL = 60.0

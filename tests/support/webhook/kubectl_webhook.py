@@ -24,7 +24,7 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import SECRETS, Resource
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
-from webhook import mutation
+from webhook import builtin, mutation
 from webhook.certificates.pair import Service
 from webhook.certificates.rotation import CONFIGURATION, CertificateRotation
 from webhook.check import Check, Finding, Subject
@@ -107,6 +107,10 @@ class Webhook:
         assert answer.status == 200, answer.body
 
 
+#: The files of the other configurations.
+_OTHERS = ("mutating", "upgrades")
+
+
 @asynccontextmanager
 async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIterator[Webhook]:
     """Serve the webhook, register it as in deploy, and wait until the API server calls it.
@@ -132,22 +136,30 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     task = asyncio.create_task(server.run())
     try:
         await server.bound()
-        _, validating = yaml.safe_load_all(MANIFEST.read_text())
-        mutating = yaml.safe_load(MANIFEST.with_name("mutating.yaml").read_text())
-        registered = ((CONFIGURATIONS, validating, PATH), (MUTATING, mutating, mutation.PATH))
-        for path, configuration, served in registered:
-            configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{server.port}{served}"}
-            answer = await cluster.wire.post(path, configuration)
-            assert answer.status == 201, answer.body
+        await _register(cluster, port=server.port)
         await rotation.rotate()
         clock.age = timedelta()
         await eventually(lambda: _is_effective(cluster), seconds=_SECONDS)
         yield Webhook(cluster, task, reader, rotation)
     finally:
-        for path in (CONFIGURATIONS, MUTATING):
-            await cluster.wire.delete(f"{path}/{CONFIGURATION}")
+        for path, name in ((CONFIGURATIONS, ""), (CONFIGURATIONS, "-upgrades"), (MUTATING, "")):
+            await cluster.wire.delete(f"{path}/{CONFIGURATION}{name}")
         task.cancel()
         await asyncio.wait({task})
+
+
+async def _register(cluster: Cluster, *, port: int) -> None:
+    _, validating = yaml.safe_load_all(MANIFEST.read_text())
+    mutating, upgrades = (yaml.safe_load(MANIFEST.with_name(f"{name}.yaml").read_text()) for name in _OTHERS)
+    registered = (
+        (CONFIGURATIONS, validating, PATH),
+        (CONFIGURATIONS, upgrades, builtin.PATH),
+        (MUTATING, mutating, mutation.PATH),
+    )
+    for path, configuration, served in registered:
+        configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{port}{served}"}
+        answer = await cluster.wire.post(path, configuration)
+        assert answer.status == 201, answer.body
 
 
 async def _is_effective(cluster: Cluster) -> bool:

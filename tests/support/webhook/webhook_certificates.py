@@ -17,7 +17,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS, Resource
 from webhook.certificates import issuer
-from webhook.certificates.ca_bundle import KINDS
+from webhook.certificates.ca_bundle import CONFIGURATIONS
 from webhook.certificates.pair import Pair, Service
 from webhook.certificates.rotation import CONFIGURATION, SECRET, SERVICE, CertificateRotation
 
@@ -27,7 +27,7 @@ THE_SERVICE = Service(name=SERVICE, namespace=NAMESPACE)
 RENEWAL = timedelta(days=244)
 
 
-def configuration(*bundles: str, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS) -> Object:
+def configuration(*bundles: str, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS, end: str = "") -> Object:
     """Return a configuration with a webhook for each caBundle."""
     webhooks = [
         {
@@ -43,7 +43,7 @@ def configuration(*bundles: str, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATI
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": CONFIGURATION},
+        "metadata": {"name": f"{CONFIGURATION}{end}"},
         "webhooks": webhooks,
     }
 
@@ -102,18 +102,18 @@ class Replicas:
         await self.simulation.client().create(SECRETS, secret(data, **fields))
 
     async def install(self, *bundles: str) -> None:
-        """Create the Secret, and both configurations."""
+        """Create the Secret, and all configurations."""
         await self.install_secret()
         await self.install_configuration(*bundles)
 
     async def install_configuration(self, *bundles: str) -> None:
-        for kind in KINDS:
-            await self.simulation.client().create(kind, configuration(*(bundles or ("",)), kind=kind))
+        for kind, end in CONFIGURATIONS:
+            await self.simulation.client().create(kind, configuration(*(bundles or ("",)), kind=kind, end=end))
 
-    async def bundles(self, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS) -> list[str]:
+    async def bundles(self, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS, end: str = "") -> list[str]:
         """Return the CAs that the API server trusts, for each webhook; none without a configuration."""
         try:
-            found = await self.simulation.client().get(kind, CONFIGURATION)
+            found = await self.simulation.client().get(kind, f"{CONFIGURATION}{end}")
         except NotFound:
             return []
         encoded = [webhook["clientConfig"].get("caBundle", "") for webhook in found["webhooks"]]

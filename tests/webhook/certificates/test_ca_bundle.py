@@ -15,7 +15,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import Resource
-from webhook.certificates.ca_bundle import KINDS, CaBundle
+from webhook.certificates.ca_bundle import CONFIGURATIONS, CaBundle
 from webhook.certificates.rotation import CONFIGURATION
 
 
@@ -47,18 +47,20 @@ async def test_concurrent_writes_lose_no_authority(replicas: Replicas) -> None:
 @pytest.mark.parametrize("webhooks", [None, []])
 async def test_configuration_without_webhooks_is_left_alone(replicas: Replicas, webhooks: list[str] | None) -> None:
     await replicas.install()
-    for kind in KINDS:
-        await replicas.simulation.client().patch(kind, CONFIGURATION, MergePatch({"webhooks": webhooks}))
+    for kind, end in CONFIGURATIONS:
+        patch = MergePatch({"webhooks": webhooks})
+        await replicas.simulation.client().patch(kind, f"{CONFIGURATION}{end}", patch)
     assert not await bundle_of(replicas).publish([new_pair(replicas.now()).authority])
 
 
-@pytest.mark.parametrize("missing", [None, *KINDS], ids=["both", *(kind.kind for kind in KINDS)])
-async def test_every_webhook_gets_the_authority_once(replicas: Replicas, missing: Resource | None) -> None:
+@pytest.mark.parametrize(
+    "missing", [None, *CONFIGURATIONS], ids=["none", *(f"{kind.kind}{end}" for kind, end in CONFIGURATIONS)]
+)
+async def test_every_webhook_gets_the_authority_once(replicas: Replicas, missing: tuple[Resource, str] | None) -> None:
     await replicas.install("", "")
     if missing is not None:
-        await replicas.simulation.client().delete(missing, CONFIGURATION)
+        await replicas.simulation.client().delete(missing[0], f"{CONFIGURATION}{missing[1]}")
     authority, bundle = new_pair(replicas.now()).authority, bundle_of(replicas)
     assert [await bundle.publish([authority]) for _ in range(2)] == [True, False]
-    assert [await replicas.bundles(kind) for kind in KINDS if kind != missing] == [
-        [authority, authority] for kind in KINDS if kind != missing
-    ]
+    left = [one for one in CONFIGURATIONS if one != missing]
+    assert [await replicas.bundles(*one) for one in left] == [[authority, authority] for _ in left]

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.installation.cluster import Cluster
 
 _CONFIGURATION, _SERVICE, _RESPONSE = "webhook configurations", "webhook Service", "webhook response"
-_KINDS = (VALIDATING_WEBHOOK_CONFIGURATIONS, MUTATING_WEBHOOK_CONFIGURATIONS)
+_CONFIGURATIONS = (
+    (VALIDATING_WEBHOOK_CONFIGURATIONS, MANAGER),
+    (MUTATING_WEBHOOK_CONFIGURATIONS, MANAGER),
+    (VALIDATING_WEBHOOK_CONFIGURATIONS, f"{MANAGER}-upgrades"),
+)
 #: Valid for the schema, and of a Version that no cluster has: whether it is refused shows who has seen it.
 PROBE = {
     "apiVersion": API_VERSION,
@@ -33,16 +37,17 @@ _LOGS = f"kubectl -n {HARVESTER_SYSTEM} logs -l management.harvesterhci.io/serve
 
 
 async def check_configurations(cluster: Cluster) -> Row:
-    """Check that both configurations exist, and trust a certificate."""
+    """Check that the configurations exist, and trust a certificate."""
     if await _is_off(cluster):
         return skipped(_CONFIGURATION, _OFF)
-    for resource in _KINDS:
-        found = await cluster.client.find(resource, MANAGER)
+    for resource, name in _CONFIGURATIONS:
+        found = await cluster.client.find(resource, name)
         if found is None:
-            return failed(_CONFIGURATION, f"{resource.kind} {MANAGER} does not exist: plans are not checked.", INSTALL)
+            what = "Harvester's own upgrades" if name != MANAGER else "plans"
+            return failed(_CONFIGURATION, f"{resource.kind} {name} does not exist: {what} are not checked.", INSTALL)
         hooks = objects.items(found, "webhooks")
         if not hooks or not all(objects.text(one, "clientConfig", "caBundle") for one in hooks):
-            return failed(_CONFIGURATION, f"{resource.kind} {MANAGER} has no caBundle, which the webhook sets.", _LOGS)
+            return failed(_CONFIGURATION, f"{resource.kind} {name} has no caBundle, which the webhook sets.", _LOGS)
     return passed(_CONFIGURATION)
 
 

@@ -43,7 +43,6 @@ OVER = {**RESUMED, "conditions": [condition("Progressing", "Refused", status="Fa
     [
         pytest.param({}, "Pending", "", id="new"),
         pytest.param({"conditions": [condition("Available", "Waiting", "for a")]}, "Pending", "for a", id="waiting"),
-        pytest.param({"conditions": [BLOCKED]}, "Blocked", "UpgradePlan a was in progress", id="blocked"),
         pytest.param(QUEUED, "Queued", "UpgradePlan a was in progress", id="queued"),
         pytest.param(RESUMED, "Queued", "UpgradePlan a was in progress", id="queued-resumed"),
         pytest.param(OVER, "Failed: NodeUpgradeFailed", "no space left on device", id="failed-after-the-queue"),
@@ -112,7 +111,6 @@ def test_deletion_comes_before_any_other_state() -> None:
     ("state", "transitioning", "error"),
     [
         (DisplayState.PENDING, True, False),
-        (DisplayState.BLOCKED, False, True),
         (DisplayState.QUEUED, True, False),
         (DisplayState.RUNNING, True, False),
         (DisplayState.PAUSED, True, False),
@@ -147,13 +145,6 @@ REASONS = timestamps("NodeUpgrading", "Failed")
             ("Unknown", "Queued", BLOCKED["message"]),
             (),
             id="queued",
-        ),
-        pytest.param(
-            {"conditions": [BLOCKED]},
-            None,
-            ("False", "ConcurrentUpgradeBlocked", BLOCKED["message"]),
-            ("True", "ConcurrentUpgradeBlocked", BLOCKED["message"]),
-            id="blocked",
         ),
         pytest.param(
             {"currentPhase": "NodeUpgrading", "conditions": [FREE, PROGRESS]},

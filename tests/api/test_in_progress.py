@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress, wait_command
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress, wait_command
 from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, new_entry
 
 INTERVAL = {"object": "Setting longhorn-system/x", "field": "value"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": STRATEGY_FIELD}
 
-BLOCKED = {"type": "Available", "status": "False", "reason": "ConcurrentUpgradeBlocked"}
 HOLDING = {LedgerKind.SETTING, LedgerKind.ANNOTATION, LedgerKind.UPDATE_METHODS}
 
 
@@ -33,19 +32,6 @@ def progressing(status: str) -> list[object]:
 )
 def test_is_in_progress(status: object, *, expected: bool) -> None:
     assert is_in_progress(status) is expected
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        pytest.param({"conditions": [BLOCKED]}, True, id="blocked"),
-        pytest.param({"conditions": [BLOCKED | {"reason": "Waiting"}]}, False, id="waiting"),
-        pytest.param({"conditions": None}, False, id="null"),
-        pytest.param(None, False, id="no status"),
-    ],
-)
-def test_is_blocked(status: object, *, expected: bool) -> None:
-    assert is_blocked(status) is expected
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from hack.faults.rules import Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.displayed import MANIFEST, at, plan, times
-from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.cli.plans import choose, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, Session
@@ -49,7 +48,7 @@ def named(name: str, minute: int, **status: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "creationTimestamp": at(60 * minute)}, "status": plan(**status)["status"]}
 
 
-BLOCKED = {"conditions": [{"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED}]}
+QUEUED = {"queuedSince": at(0)}
 RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
 
 
@@ -59,7 +58,7 @@ RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
     [
         pytest.param([named("a", 1, **FAILED), named("b", 2, **FAILED)], "b", id="the newest of those that have ended"),
         pytest.param([named("a", 1, **RUNNING), named("b", 2, **FAILED)], "a", id="the running one"),
-        pytest.param([named("a", 1, **RUNNING), named("b", 2, **BLOCKED)], "a", id="not the one that it blocks"),
+        pytest.param([named("a", 1, **RUNNING), named("b", 2, **QUEUED)], "a", id="not the one that waits for it"),
         pytest.param([named("a", 1, **FAILED), named("b", 2), named("c", 1)], "b", id="one without a status"),
         pytest.param([{"metadata": None}, named("a", 1, **FAILED)], "", id="one without metadata"),
     ],

@@ -161,11 +161,9 @@ def test_manager_has_no_permission_of_the_webhook() -> None:
     own = {(one.resource, one.verb) for one in manager}
     of_checks = {one.resource for one in of_webhook() if (one.resource, one.verb) not in own}
     assert of_checks == {
-        "addons.harvesterhci.io",
         "settings.harvesterhci.io",
         "schedulevmbackups.harvesterhci.io",
         "virtualmachinebackups.harvesterhci.io",
-        "upgrades.harvesterhci.io",
         "versions.harvesterhci.io",
         "features.management.cattle.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",

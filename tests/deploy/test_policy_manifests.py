@@ -13,7 +13,6 @@ from tests.support.managers.upgrade import ACCOUNT
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.webhook.permissions import granted
 from upgrade_manager.api.annotations import TOOLKIT_ANNOTATIONS, WAIVER_ANNOTATIONS
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import (
     ADMISSION_ANNOTATIONS,
     DEFAULT_TOOLKIT_IMAGE,
@@ -99,8 +98,6 @@ def test_only_refusals_that_may_pass_are_invalid() -> None:
 def test_literals_are_those_of_the_manager() -> None:
     assert literals(variable("plans", "own")) == [*MANAGER_ANNOTATIONS]
     assert literals(variable("plans", "finalizer")) == [FINALIZER]
-    for policy in ("plans", "plan-status"):
-        assert literals(variable(policy, "isBlocked")) == ["", AVAILABLE, "", CONCURRENT_UPGRADE_BLOCKED]
     text = {name: str(policy) for name, policy in POLICIES.items()}
     assert SUC_NODE_LABEL_PREFIX in text["nodes"]
     assert TAINT_KUBEVIRT_DRAIN in text["nodes"]

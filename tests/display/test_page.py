@@ -14,7 +14,6 @@ import pytest
 from tests.support.managers.displayed import NOW, plan, running_plan, without
 from tests.support.managers.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
 from upgrade_manager import __version__
-from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.display import page as page_module
 from upgrade_manager.display.leader import LeaseReading
@@ -24,7 +23,7 @@ from upgrade_manager.runtime.lease import new_lease
 
 VOID = {"br", "meta"}
 STYLES = Path(page_module.__file__).with_name("report.css")
-BLOCKED = {"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED, "message": "a plan is running"}
+ERROR = {"type": "Degraded", "status": "True", "reason": "ReconcileError", "message": "it is refused"}
 REPORTS = {
     "succeeded": succeeded(),
     "failed": failed(),
@@ -189,8 +188,8 @@ def test_shortest_bar_is_drawn_and_the_axis_has_one_format() -> None:
 
 
 def test_every_style_is_used() -> None:
-    blocked = report(plan(conditions=[BLOCKED]), [], [], [], now=NOW)
-    pages = [Page(to_html(of)) for of in (*REPORTS.values(), blocked, succeeded(UNFOLDED_NODES + 1))]
+    refused = report(plan(currentPhase="Initializing", conditions=[ERROR]), [], [], [], now=NOW)
+    pages = [Page(to_html(of)) for of in (*REPORTS.values(), refused, succeeded(UNFOLDED_NODES + 1))]
     elements = [element for page in pages for element in page.elements]
     classes = {f".{name}" for _, attributes in elements for name in (attributes.get("class") or "").split()}
     selectors = re.findall(r"[^{}]+(?=\{[^{}]*\})", STYLES.read_text())

@@ -93,9 +93,8 @@ BLOCKED = {"conditions": [condition("Available", "False", RUNNING, CONCURRENT_UP
         (at_end("Succeeded", [*PHASE_VALUES, "Succeeded"], SUCCESS), PlanState.SUCCEEDED, "", float(len(PHASE_VALUES))),
         (at_end("Failed", [*PHASE_VALUES[:3], "Failed"], *FAILURES), PlanState.FAILED, "the import failed", 3.0),
         (at_end("Failed", PHASE_VALUES[:3]), PlanState.FAILED, "", 2.0),
-        (BLOCKED, PlanState.BLOCKED, RUNNING, 0.0),
     ],
-    ids=["succeeded", "failed", "failed without its time", "blocked"],
+    ids=["succeeded", "failed", "failed without its time"],
 )
 def test_plan_that_has_ended(status: dict[str, Any], state: PlanState, cause: str, elapsed: float) -> None:
     view = build(plan(**status), [], now=NOW)
@@ -141,7 +140,8 @@ def test_wait_at_the_end_of_a_phase_is_shown() -> None:
 def test_plan_that_waits_for_another_plan_names_it() -> None:
     held = plan()
     status = StatusPatch(held, now=lambda: NOW)
-    status.wait_for_start("earlier")
+    status.queue("UpgradePlan earlier is in progress", since="2026-01-01T00:00:00Z")
+    status.summarize()
     view = build({**held, "status": status.difference()}, [], now=NOW)
     assert (view.state, "UpgradePlan earlier" in view.waiting) == (PlanState.PENDING, True)
 

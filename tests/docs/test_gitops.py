@@ -59,7 +59,6 @@ TABLE = {
     "failed": failed("Failed: NodeUpgradeFailed"),
     "spec changed after the end": failed("Failed: NodeUpgradeFailed"),
     "refused": failed("Failed: Refused"),
-    "blocked": failed("Blocked"),
     "deleting": Row(state="Deleting", kstatus="Terminating"),
     "deleting after a failure": Row(state="Deleting", kstatus="Terminating", error=True),
 }
@@ -111,6 +110,6 @@ def test_table_of_the_page_has_every_state() -> None:
     assert shown == {
         row.state.partition(":")[0]: (row.kstatus, row.argo)
         for name, row in TABLE.items()
-        # No manager writes the first two yet.
-        if name not in {"queued", "paused", "deleting after a failure", "spec that no manager has seen"}
+        # The manager of the table pauses no plan.
+        if name not in {"paused", "deleting after a failure", "spec that no manager has seen"}
     }

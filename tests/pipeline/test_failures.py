@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster.cluster_state import PAYLOAD, created_objects, overridden_settings, title
+from tests.support.cluster.cluster_state import created_objects, overridden_settings, title
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, phases_of, started
 from upgrade_manager.api.display import where_it_failed
@@ -18,6 +18,13 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
+#: The objects that a failure leaves for a new attempt.
+PAYLOAD = (
+    "Deployment harvester-system/upgrade-repo",
+    "EndpointSlice harvester-system/upgrade-repo-",
+    "Service harvester-system/upgrade-repo",
+    "VirtualMachineImage harvester-system/upgrade-iso",
+)
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
 

@@ -50,13 +50,14 @@ REQUESTS = {
     # Also the toolkit image, four steps of each node, and four settings, changed and given back.
     "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 8,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
-    # Two show when Fleet has deployed the value of Harvester's chart.
-    "watch": 11 + 1 + 2,
+    # Two show when Fleet has deployed the value of Harvester's chart, two what holds the cluster.
+    "watch": 11 + 1 + 2 + 2,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
     # Five find leftovers when the manager becomes the leader. Four are of VMs, before each node and at the end:
     # Harvester's toolkit does not record the VMs that it stops. Six compare the Nodes before a node starts or is
     # drained.
-    "list": 11 + 4 + 5 + 4 + 6 + 2,
+    # Holders of the cluster: both watches, Jobs of earlier plans once, and Rancher's cluster before three steps.
+    "list": 11 + 4 + 5 + 4 + 6 + 2 + 6,
     # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
     "create jobs": 6 + 1,
     "patch secrets": 6,

@@ -337,25 +337,25 @@ async def test_stopping_during_a_reconcile_is_no_error() -> None:
         assert await stage.warnings() == []
 
 
-@pytest.mark.rule("pipeline: a blocked plan and its deletion change nothing")
+@pytest.mark.rule("pipeline: a queued plan and its deletion change nothing")
 @pytest.mark.servers
-async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
+async def test_queued_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
     async with simulate() as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        blocked = replace(stage, name="blocked")
+        queued = replace(stage, name="queued")
         async with stage.life() as life:
             await stage.create_plan()
             await stage.until("ISODownloading")
-            await blocked.create_plan()
-            await blocked.until_decided()
-            assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
-            await stage.client.delete(UPGRADE_PLANS, "blocked")
-            assert await blocked.until("deleted") == "deleted"
+            await queued.create_plan()
+            await queued.until_decided()
+            assert condition(await queued.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
+            await stage.client.delete(UPGRADE_PLANS, "queued")
+            assert await queued.until("deleted") == "deleted"
             # Deletions select by label, which no path shows; those of the other plan come at its end.
             assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
             assert await stage.until_ended() == SUCCEEDED
-        about = [write for write in life.wire.writes if "blocked" in write]
-        assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/blocked/status"]
+        about = [write for write in life.wire.writes if "queued" in write]
+        assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/queued/status"]
 
 
 @pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")

@@ -64,17 +64,18 @@ HEALTHY = {
 DEGRADED = HEALTHY | {"Degraded": ("True", "ReconcileError", "the last error")}
 #: A plan whose first reconciles failed before it was accepted.
 REFUSED = {"Degraded": DEGRADED["Degraded"]}
-BLOCKED = ("False", "ConcurrentUpgradeBlocked", "UpgradePlan first is in progress")
+BLOCKED = (
+    "False",
+    "ConcurrentUpgradeBlocked",
+    "UpgradePlan first is in progress. This plan starts by itself once nothing holds the cluster",
+)
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accept, HEALTHY),
     "an error": (
         lambda patch: patch.degraded("the repository\nis not found"),
         {"Degraded": ("True", "ReconcileError", "the repository is not found")},
     ),
-    "blocked": (
-        lambda patch: patch.block("UpgradePlan first is in progress"),
-        {"Available": BLOCKED, "Progressing": BLOCKED},
-    ),
+    "queued": (lambda patch: patch.queue(BLOCKED[2], since="2026-01-01T00:00:00Z"), {"Available": BLOCKED}),
     "succeeded": (
         lambda patch: patch.succeed("v1.8.0"),
         {
@@ -114,8 +115,8 @@ class TestConditions:
         "api: accepted: Degraded=False (ReconcileSuccess)",
         "api: retried error: Degraded=True (ReconcileError) with the error as message",
         "api: retried error: Available and Progressing are unchanged",
-        "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
-        "api: blocked: Progressing=False (ConcurrentUpgradeBlocked) and Degraded is unchanged",
+        "api: queued: Available=False (ConcurrentUpgradeBlocked) names the holder",
+        "api: queued: Progressing is absent and Degraded is unchanged",
         "api: succeeded: Available=False (Executed) with its fixed message",
         "api: succeeded: Progressing=False (Succeeded) with its fixed message",
         "api: succeeded: Degraded=False (ReconcileSuccess)",
@@ -131,8 +132,8 @@ class TestConditions:
             pytest.param("an error", HEALTHY, id="an error that is retried"),
             pytest.param("an error", DEGRADED, id="another error than the last"),
             pytest.param("an error", {}, id="an error before anything else"),
-            pytest.param("blocked", {}, id="another plan is in progress"),
-            pytest.param("blocked", REFUSED, id="another plan is in progress after an error"),
+            pytest.param("queued", {}, id="another plan is in progress"),
+            pytest.param("queued", REFUSED, id="another plan is in progress after an error"),
             pytest.param("succeeded", HEALTHY, id="succeeded"),
             pytest.param("succeeded", DEGRADED, id="succeeded after an error"),
             pytest.param("failed", HEALTHY, id="failed"),

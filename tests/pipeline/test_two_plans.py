@@ -1,4 +1,4 @@
-"""Two plans at once: one holds the cluster, the other is blocked for good."""
+"""Two plans at once: one holds the cluster, the other waits in the queue until that one has ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from hack.faults.forwarding import Forwarding
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
+from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
 from upgrade_manager.kube.objects import Object
@@ -75,6 +77,8 @@ BLOCKED = ("False", "ConcurrentUpgradeBlocked")
 ACCEPTANCE = range(1, 9)
 #: Seconds in which a manager decides about both.
 WHILE = 5.0
+#: The conditions of a plan in the queue.
+QUEUED = ["Available", "Ready", "Reconciling"]
 
 
 async def two(simulation: Simulation) -> tuple[UpgradeRun, UpgradeRun]:
@@ -85,64 +89,64 @@ async def two(simulation: Simulation) -> tuple[UpgradeRun, UpgradeRun]:
 
 
 async def parted(first: UpgradeRun, second: UpgradeRun) -> tuple[UpgradeRun, UpgradeRun]:
-    """Create a running plan and a blocked one."""
+    """Return the plan that runs and the one in the queue."""
     plans = [await first.plan(), await second.plan()]
-    blocked = [condition(plan, "Available")[:2] == BLOCKED for plan in plans]
-    assert sorted(blocked) == [False, True]
-    return (second, first) if blocked[0] else (first, second)
+    queued = [condition(plan, "Available")[:2] == BLOCKED for plan in plans]
+    assert sorted(queued) == [False, True]
+    return (second, first) if queued[0] else (first, second)
 
 
 def assert_untouched(loser: Object, winner: str) -> None:
-    """Check that the blocked plan has its condition and event, and nothing else."""
+    """Check that the queued plan has its conditions and the time, and nothing else."""
     status = objects.status(loser)
-    assert sorted(status) == ["conditions", "display", "observedGeneration"]
-    assert status["display"]["state"] == "Blocked"
-    assert sorted(one["type"] for one in status["conditions"]) == ["Available", "Progressing", "Ready", "Stalled"]
-    assert f"UpgradePlan {winner} was in progress" in condition(loser, "Available")[2]
+    assert sorted(status) == ["conditions", "display", "observedGeneration", "queuedSince"]
+    assert (status["display"]["state"], status["display"]["transitioning"]) == ("Queued", True)
+    assert sorted(one["type"] for one in status["conditions"]) == QUEUED
+    assert (condition(loser, "Reconciling")[:2], condition(loser, "Ready")[:2]) == (
+        ("True", "Queued"),
+        ("Unknown", "Queued"),
+    )
+    assert f"UpgradePlan {winner} is in progress" in condition(loser, "Available")[2]
+    assert objects.finalizers(loser) == []
 
 
 @pytest.mark.rule(
-    "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
-    "api: a blocked plan gets no finalizer",
-    "api: blocked: Progressing=False (ConcurrentUpgradeBlocked) and Degraded is unchanged",
-    "pipeline: while one plan has Progressing=True others are blocked",
-    "pipeline: a blocked plan has one Warning event, ConcurrentUpgradeBlocked",
-    "pipeline: a blocked plan stays blocked",
+    "api: queued: Available=False (ConcurrentUpgradeBlocked) names the holder",
+    "api: a queued plan gets no finalizer",
+    "api: queued: Progressing is absent and Degraded is unchanged",
+    "pipeline: while one plan has Progressing=True others wait in the queue",
+    "pipeline: a queued plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: a queued plan starts by itself once nothing holds the cluster",
     "pipeline: of two plans created simultaneously exactly one runs",
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("later", [False, True], ids=["simultaneously", "later"])
 @pytest.mark.thin
-async def test_one_of_two_plans_runs(simulate: Simulate, *, later: bool) -> None:
-    async with simulate() as simulation:
+async def test_second_plan_starts_after_the_first(simulate: Simulate, *, later: bool) -> None:
+    async with simulate("one-node") as simulation:
         first, second = await two(simulation)
         if not later:
             await second.create_plan()
-        async with first.life():
+        async with InClusterManager(first, "node-0").running():
             await first.until_decided()
             if later:
                 await second.create_plan()
             await second.until_decided()
             winner, loser = await parted(first, second)
-            assert winner is first or not later
-            await winner.succeed()
-        async with first.life(seed="successor"):
-            await winner.settle()
-        plan, events = await loser.plan(), await loser.events()
-        assert_untouched(plan, winner.name)
-        assert objects.finalizers(plan) == []
-        assert [(event["type"], event["reason"], event["count"]) for event in events] == [
-            ("Warning", "ConcurrentUpgradeBlocked", 1)
-        ]
-        names = [name for _, name in winner.ledger.created]
-        assert [name for name in names if name.startswith(loser.name) and "/events" not in name] == [
-            objects.name(event) for event in events
-        ]
+            assert winner is first
+            assert_untouched(await loser.plan(), winner.name)
+            assert await winner.until_ended() == SUCCEEDED
+            # The release that the first plan has installed is the second one's, too.
+            assert await loser.until_ended() == FAILED
+        plan, events = await loser.plan(), await loser.events("ConcurrentUpgradeBlocked")
+        assert "queuedSince" not in objects.status(plan)
+        assert phases_of(plan)[0] == "Initializing"
+        assert [(event["type"], event["count"]) for event in events] == [("Warning", 1)]
 
 
 @pytest.mark.rule(
     "api: an accepted plan gets the finalizer upgradeplan-cleanup",
-    "pipeline: a blocked plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: a queued plan has one Warning event, ConcurrentUpgradeBlocked",
     "pipeline: of two plans created simultaneously exactly one runs",
 )
 @pytest.mark.parametrize("write", ACCEPTANCE)

@@ -36,6 +36,7 @@ class BlockerReason(StrEnum):
     STRATEGY_CONTESTED = "StrategyContested"
     NODE_UNAVAILABLE = "NodeUnavailable"
     MACHINE_AMBIGUOUS = "MachineAmbiguous"
+    HOLDER_ACTIVE = "HolderActive"
     NO_MIGRATION_TARGET = "NoMigrationTarget"
     NODE_UNCORDONED = "NodeUncordoned"
     CORDON_REFUSED = "CordonRefused"

@@ -24,7 +24,7 @@ READY = "Ready"
 RECONCILING = "Reconciling"
 #: Present while the upgrade is paused.
 PAUSED = "Paused"
-#: Present while the upgrade has been paused for so long that Harvester's recovery of VMs matters.
+#: Present while a plan waits for so long that Harvester's recovery of VMs matters.
 VM_RECOVERY_OFF = "VMRecoveryOff"
 #: Present only if the images of the previous release stay on nodes.
 IMAGES_NOT_REMOVED = "ImagesNotRemoved"

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from upgrade_manager.api.conditions import (
     AVAILABLE,
-    CONCURRENT_UPGRADE_BLOCKED,
     DEGRADED,
     FALSE,
     PAUSED,
@@ -28,7 +27,6 @@ from upgrade_manager.api.conditions import (
     Condition,
     find_condition,
 )
-from upgrade_manager.api.in_progress import is_blocked
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
 from upgrade_manager.api.phases import (
@@ -52,8 +50,6 @@ class DisplayState(StrEnum):
 
     #: The manager has not accepted the plan.
     PENDING = "Pending"
-    #: Another plan was in progress when it was created; it never starts.
-    BLOCKED = "Blocked"
     #: Another plan, or another holder of the cluster, is in progress; it starts afterwards.
     QUEUED = "Queued"
     RUNNING = "Running"
@@ -72,12 +68,12 @@ class DisplayState(StrEnum):
     @property
     def transitioning(self) -> bool:
         """True while the state changes by itself."""
-        return self not in {DisplayState.BLOCKED, DisplayState.SUCCEEDED, DisplayState.FAILED}
+        return self not in {DisplayState.SUCCEEDED, DisplayState.FAILED}
 
     @property
     def error(self) -> bool:
         """True if the plan will not upgrade the cluster."""
-        return self in {DisplayState.BLOCKED, DisplayState.FAILED}
+        return self is DisplayState.FAILED
 
 
 class FailureReason(StrEnum):
@@ -186,23 +182,16 @@ def readiness_of(status: Mapping[str, Any]) -> Mapping[str, Condition | None]:
     if state is DisplayState.SUCCEEDED:
         return {RECONCILING: None, READY: _condition(READY, TRUE, SUCCEEDED, message)}
     if state.error:
-        reason, stalled = _reasons_of_failure(status, state)
         return {
             RECONCILING: None,
-            READY: _condition(READY, FALSE, reason, message),
-            STALLED: _condition(STALLED, TRUE, stalled, message),
+            READY: _condition(READY, FALSE, failure_reason(recorded_phases(status)), message),
+            STALLED: _condition(STALLED, TRUE, UPGRADE_FAILED, message),
         }
     reason = _reason_of_progress(status, state)
     return {
         RECONCILING: _condition(RECONCILING, TRUE, reason, message or WAITING_FOR_MANAGER),
         READY: _condition(READY, UNKNOWN, reason, _of_condition(status, AVAILABLE, "message")),
     }
-
-
-def _reasons_of_failure(status: Mapping[str, Any], state: DisplayState) -> tuple[str, str]:
-    if state is DisplayState.BLOCKED:
-        return CONCURRENT_UPGRADE_BLOCKED, CONCURRENT_UPGRADE_BLOCKED
-    return failure_reason(recorded_phases(status)), UPGRADE_FAILED
 
 
 def _reason_of_progress(status: Mapping[str, Any], state: DisplayState) -> str:
@@ -240,7 +229,6 @@ def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
         # A failed plan that is resumed may be queued.
         (status.get("queuedSince") and not find_condition(status.get("conditions"), PROGRESSING), DisplayState.QUEUED),
         (phase == FAILED, DisplayState.FAILED),
-        (not phase and is_blocked(status), DisplayState.BLOCKED),
         (find_condition(status.get("conditions"), STALLED), DisplayState.STALLED),
         (_of_condition(status, PAUSED, "status") == TRUE, DisplayState.PAUSED),
         (is_cleaning, DisplayState.CLEANING_UP),
@@ -261,7 +249,6 @@ def _message(status: Mapping[str, Any], state: DisplayState) -> str:
     source = {
         DisplayState.PENDING: AVAILABLE,
         DisplayState.QUEUED: AVAILABLE,
-        DisplayState.BLOCKED: AVAILABLE,
         DisplayState.PAUSED: PAUSED,
         DisplayState.STALLED: STALLED,
         DisplayState.FAILED: DEGRADED,

@@ -5,7 +5,7 @@ The reconciler accepts plans by it, and the webhook's check of concurrency denie
 
 from __future__ import annotations
 
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING, TRUE, find_condition
+from upgrade_manager.api.conditions import PROGRESSING, TRUE, find_condition
 from upgrade_manager.api.ledger import LedgerKind, recorded_entries
 from upgrade_manager.api.phases import PhaseName
 
@@ -19,12 +19,6 @@ def is_in_progress(status: object) -> bool:
         return False
     progressing = find_condition(status.get("conditions"), PROGRESSING) or {}
     return progressing.get("status") == TRUE or status.get("currentPhase") == PhaseName.IMAGE_CLEANUP.active
-
-
-def is_blocked(status: object) -> bool:
-    """Return True for a plan that was created while another one was in progress, and that never starts."""
-    available = find_condition(status.get("conditions"), AVAILABLE) if isinstance(status, dict) else None
-    return (available or {}).get("reason") == CONCURRENT_UPGRADE_BLOCKED
 
 
 def wait_command(plan: str) -> str:

@@ -297,6 +297,12 @@ class UpgradePlanStatus(ApiModel):
         default="",
         description="User who paused the upgrade, as admission recorded it; absent while it is not paused.",
     )
+    queued_since: str = Field(
+        default="",
+        description="Time since which the plan, or its next attempt, waits for what holds the cluster, in UTC; absent "
+        "unless it waits. After 24 hours it is refused.",
+        json_schema_extra={"format": "date-time"},
+    )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,
         description="Time at which each phase was reached, in order. Append-only within an attempt; a new attempt "

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import at_once, check, deployed, from_start, missing_node, settled
+from upgrade_manager.blockers.deadlines import at_once, check, deployed, from_start, missing_node, planner, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import (
     AmbiguousMachineWait,
@@ -21,6 +21,10 @@ from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
     DeployedChartWait,
     ForeignHookWait,
+    HoldingAddonWait,
+    HoldingClusterWait,
+    HoldingMachineWait,
+    HoldingUpgradeWait,
     LeftoverHookWait,
     MissingImageWait,
     MissingNodeWait,
@@ -75,6 +79,10 @@ _OTHERS = tuple(
         (ChangedClusterWait, BlockerReason.KUBERNETES_VERSION_CHANGED, settled),
         (ContestedStrategyWait, BlockerReason.STRATEGY_CONTESTED, at_once),
         (AmbiguousMachineWait, BlockerReason.MACHINE_AMBIGUOUS, settled),
+        (HoldingUpgradeWait, BlockerReason.HOLDER_ACTIVE, settled),
+        (HoldingMachineWait, BlockerReason.HOLDER_ACTIVE, settled),
+        (HoldingAddonWait, BlockerReason.HOLDER_ACTIVE, deployed),
+        (HoldingClusterWait, BlockerReason.HOLDER_ACTIVE, planner),
         (UnavailableNodeWait, BlockerReason.NODE_UNAVAILABLE, settled),
         (UncordonedNodeWait, BlockerReason.NODE_UNCORDONED, settled),
         (TargetNodeWait, BlockerReason.NO_MIGRATION_TARGET, settled),

@@ -104,6 +104,40 @@ class UnavailableNodeWait(KnownWait):
     kind = WaitKind.UNAVAILABLE_NODE
 
 
+class HolderWait(KnownWait):
+    """A wait for a holder of the cluster (facts/holders.py), before a step of the upgrade."""
+
+    __slots__ = ()
+
+
+class HoldingUpgradeWait(HolderWait):
+    """A wait for Harvester's own upgrade."""
+
+    __slots__ = ()
+    kind = WaitKind.HOLDING_UPGRADE
+
+
+class HoldingMachineWait(HolderWait):
+    """A wait for a node that joins or leaves."""
+
+    __slots__ = ()
+    kind = WaitKind.HOLDING_MACHINE
+
+
+class HoldingAddonWait(HolderWait):
+    """A wait for Harvester to change an Addon, which the cluster upgrade may have caused."""
+
+    __slots__ = ()
+    kind = WaitKind.HOLDING_ADDON
+
+
+class HoldingClusterWait(HolderWait):
+    """A wait for Rancher to update its cluster, which the cluster upgrade may have caused."""
+
+    __slots__ = ()
+    kind = WaitKind.HOLDING_CLUSTER
+
+
 class UnsettledVMWait(KnownWait):
     """A wait at the end of the upgrade for a VM that was stopped for it, and that does not run again yet."""
 

@@ -19,7 +19,7 @@ class ExitStatus(IntEnum):
 
     #: The upgrade has succeeded, or goes on.
     SUCCEEDED = 0
-    #: The plan has failed, will never start, or was deleted.
+    #: The plan has failed or was deleted.
     FAILED = 1
     STALLED = 3
     #: As of coreutils' timeout.
@@ -28,7 +28,7 @@ class ExitStatus(IntEnum):
 
 def exit_status(view: View) -> ExitStatus:
     """Return the exit status of a plan's state."""
-    if view.state in {PlanState.FAILED, PlanState.BLOCKED}:
+    if view.state is PlanState.FAILED:
         return ExitStatus.FAILED
     is_stalled = view.is_stalled and view.state is not PlanState.SUCCEEDED
     return ExitStatus.STALLED if is_stalled else ExitStatus.SUCCEEDED

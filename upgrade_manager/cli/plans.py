@@ -39,9 +39,11 @@ def choose(session: Session, plans: Sequence[Object], name: str) -> Object:
     return max(plans, key=_rank)
 
 
-def _rank(plan: Object) -> tuple[bool, str, str]:
+def _rank(plan: Object) -> tuple[bool, bool, str, str]:
+    """Sort plans in the queue before the one that they wait for."""
     created = objects.text(plan, "metadata", "creationTimestamp")
-    return not state_of_plan(plan).is_end, created, objects.name(plan)
+    is_queued = bool(objects.text(plan, "status", "queuedSince"))
+    return not state_of_plan(plan).is_end, not is_queued, created, objects.name(plan)
 
 
 def events_of(plan: Object) -> Selection:

@@ -16,18 +16,16 @@ if TYPE_CHECKING:
 class PlanState(StrEnum):
     """The state of a plan."""
 
-    #: The manager has not accepted it yet.
+    #: The manager has not accepted it, or its next attempt, yet.
     PENDING = "Pending"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
-    #: Another plan was in progress when it was created; it never starts.
-    BLOCKED = "Blocked"
 
     @property
     def is_end(self) -> bool:
         """True if the plan does not change its state any more."""
-        return self not in {PlanState.PENDING, PlanState.RUNNING}
+        return self in {PlanState.SUCCEEDED, PlanState.FAILED}
 
 
 class PhaseState(StrEnum):

@@ -82,7 +82,6 @@ _STATES = {
     PlanState.RUNNING: "bold cyan",
     PlanState.SUCCEEDED: "bold green",
     PlanState.FAILED: "bold red",
-    PlanState.BLOCKED: "bold yellow",
 }
 #: The first cell of the row that counts the omitted entries.
 _OTHERS = "others"

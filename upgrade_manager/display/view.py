@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 #: The warnings that are shown: the last ones.
 WARNING_ROWS = 5
 #: As in api.conditions, whose import would take as long as all the others.
-_CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
 _IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 _QUEUED = "Queued"
 #: Characters of a text.
@@ -163,8 +162,6 @@ def state_of_plan(plan: Object) -> PlanState:
         return PlanState.PENDING
     if phase in {SUCCEEDED, FAILED}:
         return PlanState(phase)
-    if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
-        return PlanState.BLOCKED
     return PlanState.RUNNING if phase else PlanState.PENDING
 
 
@@ -278,7 +275,7 @@ def _cause(plan: Object, state: PlanState) -> str:
     if state is PlanState.SUCCEEDED:
         images = _message(plan, _IMAGES_NOT_REMOVED) if _is_true(plan, _IMAGES_NOT_REMOVED) else ""
         return ". ".join(filter(None, (success_remarks(_message(plan, "Progressing")), images)))
-    return _message(plan, "Available") if state is PlanState.BLOCKED else ""
+    return ""
 
 
 def _is_retried(plan: Object, state: PlanState) -> bool:

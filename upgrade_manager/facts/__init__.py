@@ -11,6 +11,7 @@ image_import     the state of the import of the ISO, and the volume of its image
 drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
 forbidden_stops  which VMs users' PodDisruptionBudgets keep from being stopped
+holders          work of others during which no upgrade begins
 rancher_cluster  why Rancher's cluster is absent or not ready; `rancher_features` has Rancher's features
 quantities       Kubernetes quantities
 pairing          names of nodes that neither Kubernetes nor Rancher knows
@@ -41,6 +42,7 @@ __all__ = [
     "field_managers",
     "final_phases",
     "forbidden_stops",
+    "holders",
     "image_import",
     "job_state",
     "kubernetes",

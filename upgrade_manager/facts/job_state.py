@@ -10,13 +10,18 @@ from upgrade_manager.api.keys import (
     ANNOTATION_FORBIDDEN_STOPS,
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
+    LABEL_COMPONENT,
     LABEL_REPEATED,
     LABEL_REQUEST,
+    Component,
 )
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from upgrade_manager.kube.objects import Object
 
 #: The API server's default.
 DEFAULT_BACKOFF_LIMIT = 6
@@ -208,3 +213,11 @@ def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]
     if "Complete" in met:
         return Progress.COMPLETE, met["Complete"]
     return Progress.RUNNING, met.get("FailureTarget", {})
+
+
+def can_run(job: Object) -> bool:
+    """Return True for a Job that has not finished and is not suspended. The checksums Job only reads."""
+    if objects.labels(job).get(LABEL_COMPONENT) == Component.CHECKSUMS:
+        return False
+    state = JobState.of(job)
+    return state.progress is Progress.RUNNING and not state.suspended

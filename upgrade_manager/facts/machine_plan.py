@@ -362,3 +362,8 @@ def correct_annotation(node: str, machines: Sequence[str]) -> tuple[Remedy, ...]
 
 def _annotate(node: str, machine: str) -> str:
     return f"kubectl annotate --overwrite node {node} {ANNOTATION_MACHINE}={machine}"
+
+
+def is_running(machine: Object) -> bool:
+    """Return True for a Machine of Cluster API that runs; else its node joins or leaves."""
+    return objects.text(machine, "status", "phase") == "Running" and not objects.is_deleting(machine)

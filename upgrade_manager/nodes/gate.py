@@ -38,6 +38,7 @@ from upgrade_manager.nodes.sequencing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from upgrade_manager.facts.holders import Holder
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Decision, Effect, NodeView
@@ -57,6 +58,8 @@ class GateRow(Enum):
     OTHER_NODE = "Node", "unavailable"
     #: The node was uncordoned while Rancher waits to drain it.
     CORDON = "Node", "uncordoned"
+    #: Work of others holds the cluster; each object has its kind.
+    HOLDER = "", "holder"
     #: No other node takes the node's VMs, because the upgrade itself has cordoned the others.
     TARGETS = "Node", "target"
 
@@ -71,6 +74,8 @@ class Closed:
     """A row that is closed for a node."""
 
     row: GateRow
+    #: Empty for the kind of the row.
+    kind: str = ""
     namespace: str = ""
     name: str
     #: A clause whose subject is the object, as "it".
@@ -82,7 +87,7 @@ class Closed:
 
     def __str__(self) -> str:
         """Return object and reason, for the progress of the node that waits."""
-        return f"{self.row.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}: {self.why}"
+        return f"{self.kind or self.row.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,8 @@ class Surroundings:
     rancher: Closed | None = None
     #: The nodes that a pause holds before their next step, each with its row.
     paused: Mapping[str, Closed] = field(default_factory=dict)
+    #: The holder of the cluster, for all nodes; the phase sets the field.
+    holder: Holder | None = None
 
     @classmethod
     def of(
@@ -235,6 +242,20 @@ def _machine(view: NodeView, _: Surroundings) -> Closed | None:
     )
 
 
+def _holder(_: NodeView, around: Surroundings) -> Closed | None:
+    found = around.holder
+    if found is None:
+        return None
+    return Closed(
+        row=GateRow.HOLDER,
+        kind=found.kind,
+        namespace=found.namespace,
+        name=found.name,
+        why=f"it {found.why}",
+        ways_out=found.ways_out,
+    )
+
+
 def _cordon(view: NodeView, _: Surroundings) -> Closed | None:
     if view.cordoned or not (view.pre_drain.pending or view.post_drain.pending):
         return None
@@ -334,4 +355,4 @@ def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bo
 
 
 #: In the order of the reports: causes before effects.
-ROWS: tuple[Row, ...] = (_rancher, _pause, _machine, _other_node, _cordon, _targets)
+ROWS: tuple[Row, ...] = (_rancher, _pause, _machine, _other_node, _cordon, _targets, _holder)

@@ -13,6 +13,8 @@ settings        the settings of the cluster that the node upgrade changes and gi
 ending          the end of a plan, and the objects that pass to the next plan
 context         one reconcile as phases see it: plan, caches, writes
 status          the status, of which only changed fields are written; `status_throttle` is its pace
+holders         what holds the cluster beside plans, as a table; `plan_queue` is the queue of plans
+vm_recovery     the condition of a plan that waits for long
 outcome         the results of phases; `errors` are the errors that phases raise
 informers       the caches that phases request; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write

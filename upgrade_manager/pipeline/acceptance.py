@@ -1,4 +1,7 @@
-"""reconciler.py starts a plan here, or the next attempt of a failed one, unless another plan holds the cluster."""
+"""reconciler.py starts a plan here, or the next attempt of a failed one, unless something holds the cluster.
+
+plan_queue.py and holders.py have what may hold it; until then the plan waits in the queue.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,30 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.attempts import is_requested
-from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress, wait_command
 from upgrade_manager.api.keys import LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import attempt
+from upgrade_manager.pipeline import attempt, holders, plan_queue
 from upgrade_manager.pipeline.ending import passing_on
-from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.holders import Place
+from upgrade_manager.pipeline.outcome import Completed, Failed
 from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
+    from upgrade_manager.facts.holders import Holder
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.runtime.result import Result
 
-#: Seconds between two checks of a failed plan that gives its settings back.
-RESTORE_RETRY = 5.0
+#: Seconds between two runs of the checks before an attempt.
+CHECK_RETRY = 5.0
 log = structlog.get_logger(__name__)
 
 
@@ -39,46 +43,35 @@ class Acceptance:
         self,
         *,
         engine: Engine,
+        plans: Store,
+        failing: Collection[str],
         context: Callable[[Object], ReconcileContext],
         persist: Callable[[ReconcileContext], Awaitable[None]],
         wait_for_caches: Callable[[ReconcileContext], Awaitable[bool]],
     ) -> None:
         self._engine = engine
+        #: The cache of all plans, and the uids of those whose last reconcile has raised an error.
+        self._plans = plans
+        self._failing = failing
         #: Returns the context of another plan.
         self._context = context
         self._persist = persist
         self._wait_for_caches = wait_for_caches
 
     async def accept(self, ctx: ReconcileContext) -> Result | None:
-        """Start the upgrade; return a result if another plan holds the cluster.
+        """Start the upgrade; return a result if the plan waits in the queue, or has left it for good."""
+        others, holder = await self._ask(ctx)
+        if holder is not None:
+            return await self._queue(ctx, holder)
+        await self._start(ctx, others)
+        return None
 
-        A plan that is created during another upgrade is blocked permanently. A plan that is created while a failed plan
-        gives its settings back starts afterwards.
-        """
-        if is_blocked(objects.status(ctx.raw)):
-            # The process that blocked the plan may have died before it sent the event, or have written no summary.
-            return await self._block(ctx)
-        others = await _others(ctx)
-        running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
-        if running:
-            ctx.status.block(
-                f"UpgradePlan {running} was in progress when this plan was created. Delete this plan. "
-                f"Wait until {running} has ended: {wait_command(running)}. Then create a new one"
-            )
-            log.warning("upgrade blocked", other=running)
-            return await self._block(ctx)
-        ended = next((objects.name(plan) for plan in others if blocks_next_plan(objects.status(plan))), "")
-        if ended:
-            await ctx.deactivate()
-            ctx.status.hold(
-                f"Waiting for UpgradePlan {ended}, which has failed, to give the settings back that it changed"
-            )
-            await self._persist(ctx)
-            return RequeueAfter(RESTORE_RETRY)
+    async def _start(self, ctx: ReconcileContext, others: list[Object]) -> None:
         await self._hold_others(ctx, others)
         await ctx.claim()
         ctx.record_creator()
         await self._engine.begin(ctx)
+        plan_queue.leave(ctx)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
         ctx.status["advised"] = passing_on.inherited_advice(others)
         ctx.status.waiting(self._engine.initial_message(ctx))
@@ -86,30 +79,42 @@ class Acceptance:
         log.info("upgrade started")
         # An earlier version has not created objects for this plan, so that only the release may be left.
         ctx.informers.is_taken_over = await passing_on.release(ctx, map(self._context, others))
-        return None
 
     async def resume(self, ctx: ReconcileContext) -> Result | Failed:
         """Begin the next attempt of a plan that has failed and has ended; return Failed if a check refuses it."""
+        late = attempt.superseded(ctx)
+        if late is not None:
+            return await self._refuse(ctx, late)
         if ctx.plan.spec.paused:
-            ctx.status.hold(f"The next attempt waits for {ctx.owner.name} to be continued: spec.paused is true")
+            plan_queue.check(ctx, f"The next attempt waits for {ctx.owner.name} to be continued: spec.paused is true")
             await self._persist(ctx)
             return Done()
-        others = await _others(ctx)
-        checked = await attempt.check(ctx, others, self._engine)
-        if isinstance(checked, Waiting):
-            ctx.status.hold(checked.message)
-            await self._persist(ctx)
-            return RequeueAfter(checked.after or RESTORE_RETRY)
+        others, holder = await self._ask(ctx)
+        if holder is not None:
+            return await self._queue(ctx, holder)
+        return await self._check(ctx, others)
+
+    async def _check(self, ctx: ReconcileContext, others: list[Object]) -> Result | Failed:
+        """Begin the attempt if the checks permit it. A plan that was refused in the queue starts like a new one."""
+        if not attempt.was_accepted(ctx):
+            attempt.begin(ctx)
+            await self._start(ctx, others)
+            return Requeue()
+        checked = await attempt.check(ctx, self._engine)
         if isinstance(checked, Failed):
-            await attempt.refuse(ctx, checked)
-            await self._persist(ctx)
-            ctx.events.phases(ctx.raw, [FAILED])
-            log.error("attempt refused", cause=checked.message)
-            return Done()
+            return await self._refuse(ctx, checked)
+        if isinstance(checked, Completed):
+            return await self._begin_attempt(ctx, others)
+        plan_queue.check(ctx, checked.message)
+        await self._persist(ctx)
+        return RequeueAfter(checked.after or CHECK_RETRY)
+
+    async def _begin_attempt(self, ctx: ReconcileContext, others: list[Object]) -> Result | Failed:
         await self._hold_others(ctx, others)
         await ctx.hold(active=True)
         # The end of an attempt that this version has recorded has labelled what an earlier version created.
         ctx.informers.is_taken_over = bool(ctx.status["attempts"])
+        plan_queue.leave(ctx)
         attempt.begin(ctx)
         failed = await self._engine.resume(ctx)
         if failed is not None:
@@ -119,11 +124,47 @@ class Acceptance:
         log.info("attempt begins", attempt=ctx.owner.attempt)
         return Requeue()
 
-    async def _block(self, ctx: ReconcileContext) -> Result:
-        await ctx.deactivate()
+    async def _refuse(self, ctx: ReconcileContext, failed: Failed) -> Result:
+        plan_queue.leave(ctx)
+        await attempt.refuse(ctx, failed)
         await self._persist(ctx)
-        ctx.events.blocked(ctx.raw)
+        ctx.events.phases(ctx.raw, [FAILED])
+        log.error("attempt refused", cause=failed.message)
         return Done()
+
+    async def _ask(self, ctx: ReconcileContext) -> tuple[list[Object], Holder | None]:
+        """Return the other plans, and what holds the cluster.
+
+        A plan that is in the queue sends no request while the caches show a holder. Before a start, plans are listed
+        from the API server, because their cache may be stale.
+        """
+        known = [plan for plan in self._plans.list() if objects.uid(plan) != ctx.owner.uid]
+        holder = plan_queue.first(ctx, known, failing=self._failing) if ctx.status["queuedSince"] else None
+        holder = holder or await holders.first(ctx, Place.START)
+        if holder is not None and ctx.status["queuedSince"]:
+            return known, holder
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
+        return others, plan_queue.first(ctx, others, failing=self._failing) or holder
+
+    async def _queue(self, ctx: ReconcileContext, holder: Holder) -> Result:
+        await ctx.deactivate()
+        if plan_queue.is_over(ctx):
+            failed = plan_queue.too_late(holder)
+            if ctx.status.ended:
+                return await self._refuse(ctx, failed)
+            plan_queue.refuse(ctx, failed)
+            await self._persist(ctx)
+            log.error("upgrade refused", cause=failed.message)
+            return Done()
+        is_new = not ctx.status["queuedSince"]
+        delay = await plan_queue.wait(ctx, holder)
+        await self._persist(ctx)
+        if is_new:
+            log.warning("upgrade waits", holder=str(holder))
+        ctx.events.blocked(ctx.raw)
+        await ctx.informers.prune()
+        return RequeueAfter(delay)
 
     async def _hold_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
         """Write to the plans without a decision, which their next reconcile makes, and remove the label of other plans.
@@ -133,25 +174,15 @@ class Acceptance:
         its clean-up is refused; any plan may have the label from its manifest.
         """
         for plan in others:
-            is_decided = (
-                (objects.status(plan).get("currentPhase") and not is_requested(plan))
-                or objects.is_deleting(plan)
-                or is_blocked(objects.status(plan))
-            )
+            is_decided = not plan_queue.waits(plan)
             if is_decided and LABEL_ACTIVE not in objects.labels(plan):
                 continue
             other = self._context(plan)
             try:
                 await other.deactivate()
                 if not is_decided:
-                    other.status.wait_for_start(ctx.owner.name)
+                    plan_queue.hold(other, ctx)
                     await self._persist(other)
             except NotFound:
                 continue
             await self._wait_for_caches(other)
-
-
-async def _others(ctx: ReconcileContext) -> list[Object]:
-    """Return the other plans, listed from the API server, because the cache may be stale."""
-    plans = (await ctx.client.list(UPGRADE_PLANS)).items
-    return [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]

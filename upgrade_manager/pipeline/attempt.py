@@ -7,11 +7,11 @@ cannot begin ends at once, and changes nothing: another plan may run.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import requested_attempt, taken_over, with_begun
 from upgrade_manager.api.conditions import DEGRADED, find_condition
-from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import resumed_entry
 from upgrade_manager.api.phases import FAILED, PhaseName
@@ -20,12 +20,9 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline import blocker_report
 from upgrade_manager.pipeline.ending import failure
-from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.outcome import PhaseResult
@@ -35,9 +32,20 @@ _OF_FAILURE = ("nextSteps", "cleanupPending")
 _CREATE = "Create a new UpgradePlan"
 
 
-async def check(ctx: ReconcileContext, others: Iterable[Object], engine: Engine) -> PhaseResult:
+def was_accepted(ctx: ReconcileContext) -> bool:
+    """Return False for a plan that was refused in the queue, so that its upgrade has never begun."""
+    return PhaseName.INITIALIZE.active in ctx.status.recorded_phases()
+
+
+def superseded(ctx: ReconcileContext) -> Failed | None:
+    """Return the failure of an attempt whose upgrade another plan has taken over."""
+    cause = taken_over(objects.status(ctx.raw))
+    return Failed(cause=cause, advice=_CREATE, is_final=True) if cause else None
+
+
+async def check(ctx: ReconcileContext, engine: Engine) -> PhaseResult:
     """Return what holds the attempt up, or what ends it; the toolkit image is decided again if nothing does."""
-    found = _taken_over(ctx) or _held_by(others) or await _missing_image(ctx)
+    found = await _missing_image(ctx)
     if found is not None:
         return found
     before = ctx.status["toolkitImage"]
@@ -46,19 +54,6 @@ async def check(ctx: ReconcileContext, others: Iterable[Object], engine: Engine)
         # The image belongs to the attempt, with whose begin it is written.
         ctx.status["toolkitImage"] = before
     return result
-
-
-def _taken_over(ctx: ReconcileContext) -> Failed | None:
-    cause = taken_over(objects.status(ctx.raw))
-    return Failed(cause=cause, advice=_CREATE, is_final=True) if cause else None
-
-
-def _held_by(others: Iterable[Object]) -> Waiting | None:
-    """Return the wait for another plan that runs, or that gives its settings back."""
-    for plan in others:
-        if is_in_progress(objects.status(plan)) or blocks_next_plan(objects.status(plan)):
-            return Waiting(message=f"The next attempt waits for UpgradePlan {objects.name(plan)} to end", waits=())
-    return None
 
 
 async def _missing_image(ctx: ReconcileContext) -> Failed | None:
@@ -100,7 +95,7 @@ async def refuse(ctx: ReconcileContext, failed: Failed) -> None:
     """Record the end of an attempt that cannot begin; the caller writes it. The plan keeps what it has."""
     degraded = find_condition(ctx.status["conditions"], DEGRADED) if taken_over(objects.status(ctx.raw)) else None
     _count(ctx)
-    await failure.record(ctx, failed)
+    await failure.record(ctx, replace(failed, is_refusal=True))
     # The attempt has created nothing.
     ctx.status.cleaned_up()
     if degraded is not None:

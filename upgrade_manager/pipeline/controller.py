@@ -25,6 +25,7 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
 )
 from upgrade_manager.kube.store import ChangeKind
+from upgrade_manager.pipeline import plan_queue
 from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.ending import leftovers
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
@@ -244,7 +245,8 @@ class PlanController:
 
         def changed(change: Change) -> None:
             known = self.plans.store.get(plan) or {}
-            if not _is_heartbeat(change) and objects.text(known, "status", "currentPhase") not in TERMINAL:
+            has_ended = objects.text(known, "status", "currentPhase") in TERMINAL and not plan_queue.waits(known)
+            if not _is_heartbeat(change) and not has_ended:
                 self._queue.add(plan)
 
         transforms = _WHOLE_TRANSFORMS if spec.is_whole else _TRANSFORMS
@@ -278,6 +280,9 @@ class PlanController:
             return
         if change.kind is ChangeKind.DELETED:
             self._deleted.add(objects.name(change.obj))
+        if plan_queue.frees(change):
+            for plan in filter(plan_queue.waits, self.plans.store.list()):
+                self._queue.add(objects.name(plan))
         if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
             self._queue.add(objects.name(change.obj))
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.phases import phase_of
-from upgrade_manager.pipeline import pause, write_log
+from upgrade_manager.api.phases import PhaseName, phase_of
+from upgrade_manager.pipeline import holders, pause, write_log
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.holders import Place
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases import repository
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
@@ -41,6 +42,10 @@ PIPELINE: tuple[type[Phase], ...] = (
     GuardedNodeUpgrade,
     ImageCleanup,
 )
+
+
+#: The phases before which the table of holders is asked.
+_ASKED = {PhaseName.CLUSTER_UPGRADE: Place.CLUSTER_UPGRADE, PhaseName.NODE_UPGRADE: Place.NODE_UPGRADE}
 
 
 class Engine:
@@ -73,10 +78,9 @@ class Engine:
                 return repository.beside(unfinished, left)
             if following is None:
                 return Completed()
-            if ctx.plan.spec.paused:
-                paused = pause.before(ctx, following.name)
-                if paused is not None:
-                    return repository.beside(paused, left)
+            held = await _held_before(ctx, following.name)
+            if held is not None:
+                return repository.beside(held, left)
             # Log lines of created objects have the phase that creates the objects.
             write_log.in_phase(following.name.active)
             failed = await following.enter(ctx)
@@ -119,3 +123,11 @@ def _record(ctx: ReconcileContext, phase: str) -> None:
 
 def _next_message(ctx: ReconcileContext, following: Phase | None) -> str:
     return f"Starting phase {following.name}" if following else f"Removing the objects of UpgradePlan {ctx.owner.name}"
+
+
+async def _held_before(ctx: ReconcileContext, phase: PhaseName) -> Waiting | None:
+    """Return the wait of a paused plan, or for a holder of the cluster, before the phase."""
+    paused = pause.before(ctx, phase) if ctx.plan.spec.paused else None
+    if paused is not None or phase not in _ASKED:
+        return paused
+    return await holders.wait(ctx, _ASKED[phase])

@@ -149,8 +149,12 @@ class PlanEvents:
         self._record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=bounded_line(message))
 
     def blocked(self, plan: Object) -> None:
-        """Record that another plan holds the cluster, with the message of the Available condition."""
-        message = objects.condition(plan, AVAILABLE).get("message") or "another UpgradePlan is in progress"
+        """Record once that something holds the cluster, with the message of the Available condition."""
+        handled = self._handled.setdefault(_key(plan), set())
+        if CONCURRENT_UPGRADE_BLOCKED in handled:
+            return
+        handled.add(CONCURRENT_UPGRADE_BLOCKED)
+        message = objects.condition(plan, AVAILABLE).get("message") or "the cluster is in use"
         id_ = _id(plan, "blocked", position=_position(""))
         self._record(plan, type_=WARNING, reason=CONCURRENT_UPGRADE_BLOCKED, message=bounded_line(message), id_=id_)
 

@@ -51,6 +51,8 @@ CONFIRM_TIME = 1.0
 JUST_OPENED = 0.5
 #: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
 FAILURE_TTL = 60.0
+#: Seconds for which the running release is not read again, while a plan waits.
+VERSION_TTL = 600.0
 #: Seconds for which nodes outside the cache, and VMs, are not listed again.
 UNSEEN_TTL = 10.0
 #: Fields of a Job's status about its Pods.
@@ -117,6 +119,8 @@ class PlanInformers:
         self.unseen_nodes = TTLCache(ttl=UNSEEN_TTL)
         #: The VMs that wait for a held node (node_upgrade/held_targets.py).
         self.waiting_vms = TTLCache(ttl=UNSEEN_TTL)
+        #: The release that runs (vm_recovery.py).
+        self.server_version = TTLCache(ttl=VERSION_TTL)
         self.first_seen = FirstSeen()
 
     @property

@@ -55,6 +55,8 @@ class Failed:
     is_final: bool = False
     #: The command that shows the log of the failed Job; empty without one.
     log: str = ""
+    #: True for an attempt that has not begun.
+    is_refusal: bool = False
     #: The node on which it failed; empty if that is not one node.
     node: str = ""
 

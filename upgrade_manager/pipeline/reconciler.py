@@ -84,7 +84,12 @@ class PlanReconciler:
         #: The reportable fields of the plan, by uid, at this process's last report.
         self._reported: dict[str, _Reportable] = {}
         self._acceptance = Acceptance(
-            engine=engine, context=self._context, persist=self._persist, wait_for_caches=self._wait_for_caches
+            engine=engine,
+            plans=plans.store,
+            failing=self._failing,
+            context=self._context,
+            persist=self._persist,
+            wait_for_caches=self._wait_for_caches,
         )
 
     async def reconcile(self, name: str) -> Result:

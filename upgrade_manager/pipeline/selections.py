@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.facts.update_methods import CHART
 from upgrade_manager.kube.resources import (
+    ADDONS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     JOBS,
@@ -31,6 +33,7 @@ from upgrade_manager.kube.resources import (
     PROVISIONING_CLUSTERS,
     SECRETS,
     SUC_PLANS,
+    UPGRADES,
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline.informers import InformerSpec
@@ -52,6 +55,12 @@ LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL, permanen
 LOCAL_CLUSTER = InformerSpec(
     resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={PROVISIONING_CLUSTER}"
 )
+#: The same cluster with its status, while an upgrade waits for Rancher.
+LOCAL_CLUSTER_STATE = replace(LOCAL_CLUSTER, is_whole=True)
+#: Harvester's own upgrades, whose labels show their state, and its Addons: permanent, because an idle watch is cheaper
+#: than a list before each node.
+BUILT_IN_UPGRADES = InformerSpec(resource=UPGRADES, namespace=HARVESTER_SYSTEM, metadata_only=True, permanent=True)
+HARVESTER_ADDONS = InformerSpec(resource=ADDONS, permanent=True)
 #: Harvester's ManagedChart, whose values the cluster upgrade changes before its Job.
 HARVESTER_CHART = InformerSpec(resource=MANAGED_CHARTS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={CHART}")
 #: The object that Fleet deploys from it.

@@ -204,19 +204,13 @@ class StatusPatch:
         self.waiting("")
         self.healthy()
 
-    def block(self, text: str) -> None:
-        """Refuse the plan, because another plan holds the cluster."""
-        for type_ in (AVAILABLE, PROGRESSING):
-            self._condition(type_, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
-
-    def hold(self, text: str) -> None:
-        """Hold the plan, or its next attempt, for the reason of the text."""
-        self._condition(AVAILABLE, FALSE, "Waiting", text)
-
-    def wait_for_start(self, other: str) -> None:
-        """Hold the plan while another plan is accepted. Each call changes the status, so that older writes conflict."""
-        text = f"At {self._now().isoformat(timespec='microseconds')} UpgradePlan {other} began to start; waiting for it"
-        self.hold(text)
+    def queue(self, text: str, *, since: str, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> None:
+        """Let the plan, or its next attempt, wait for its start; the conditions of an earlier failure go."""
+        self._status["queuedSince"] = since
+        removed = [PROGRESSING, STALLED, *([DEGRADED] if self.ended else [])]
+        for type_ in removed:
+            self._status["conditions"] = remove_condition(self._status.get("conditions"), type_)
+        self._condition(AVAILABLE, FALSE, reason, text)
 
     def upgrading(self, target: str) -> None:
         """Set the condition Available, because the plan holds the cluster."""
@@ -303,15 +297,25 @@ class StatusPatch:
         self.healthy()
 
     def fail(
-        self, message: str, *, cause: str, todo: str, cordoned: Sequence[str] = (), steps: Sequence[Remedy] = ()
+        self,
+        message: str,
+        *,
+        cause: str,
+        todo: str,
+        cordoned: Sequence[str] = (),
+        steps: Sequence[Remedy] = (),
+        is_refusal: bool = False,
     ) -> None:
-        """End the upgrade with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned."""
+        """End the upgrade with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned.
+
+        An attempt is refused before it begins, also if an earlier one has reached a later phase.
+        """
         self.record(FAILED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None, "nextSteps": step_entries(steps)})
         where = where_it_failed(self._status, cordoned=cordoned)
         self._condition(AVAILABLE, FALSE, EXECUTED, f"{where}. Next step: see Degraded")
         # The cause may name 1,000 nodes that failed.
-        reason = REFUSED if failure_reason(self.recorded_phases()) == REFUSED else FAILED
+        reason = REFUSED if is_refusal or failure_reason(self.recorded_phases()) == REFUSED else FAILED
         self._condition(PROGRESSING, FALSE, reason, message, limit=MAX_MESSAGE)
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{cause.rstrip('.')}. {todo}", limit=MAX_MESSAGE)
 

@@ -5,6 +5,7 @@ A plan that has failed may still restore settings; the new plan waits for it (`r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import is_in_progress, wait_command
@@ -14,12 +15,19 @@ from webhook.check import Check, Finding
 from webhook.listings import PLANS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    plans = [plan for plan in await subject.cluster.list(PLANS) if objects.name(plan) != subject.name]
+    plans = await subject.cluster.list(PLANS)
+    return [replace(one, field="spec") for one in running(plan for plan in plans if objects.name(plan) != subject.name)]
+
+
+def running(plans: Iterable[Object]) -> list[Finding]:
+    """Return a finding for each plan that runs, or cleans up; ../builtin.py denies Harvester's own upgrade by it."""
     return [finding for plan in plans if (finding := _finding(plan))]
 
 

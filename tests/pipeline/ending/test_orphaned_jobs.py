@@ -63,15 +63,16 @@ async def deleted_while_running(stage: UpgradeRun, propagation: str = "Backgroun
 SLOW: dict[str, Any] = {"durations": {"post_drain": 400, "manifests": 200}}
 
 
-WAITING = "of an UpgradePlan that has ended: attempt 1 of "
+WAITING = "of an UpgradePlan that has ended still runs (attempt 1 of "
 
 
 async def has_waited(stage: UpgradeRun, name: str) -> None:
     """Check that the next plan of the same name waits for the Job, and succeeds."""
     await stage.create_plan()
-    plan = await stage.until_plan(lambda plan: WAITING in condition(plan, "Progressing")[2])
-    assert condition(plan, "Progressing")[2].startswith(f"Job {PLACE}/{name} {WAITING}")
-    assert await stage.warnings() == []
+    plan = await stage.until_plan(lambda plan: WAITING in condition(plan, "Available")[2])
+    assert condition(plan, "Available")[2].startswith(f"Job {PLACE}/{name} {WAITING}")
+    assert "queuedSince" in objects.status(plan)
+    assert [reason for reason, _ in await stage.warnings()] == ["ConcurrentUpgradeBlocked"]
     await stage.succeed()
     assert await jobs(stage) == []
 

@@ -85,6 +85,8 @@ async def replace_machine(stage: NodeUpgradeRun) -> None:
         NODES, "n1", MergePatch({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m-new"}}})
     )
     await stage.rancher("n1", machine="m-new", pre=OPTIONS)
+    # Until then the leaving Machine holds the cluster.
+    await patch_machine(stage, "m-n1", {"metadata": {"finalizers": None}})
 
 
 async def set_back(stage: NodeUpgradeRun) -> None:

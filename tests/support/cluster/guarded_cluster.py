@@ -14,7 +14,6 @@ from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.upgrade import ACCOUNT, rights
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     CATTLE_SYSTEM,
@@ -115,12 +114,6 @@ class GuardedCluster:
         return plan
 
 
-def blocked(*types: str, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> list[Object]:
-    """Return conditions as those of a plan that another one blocked."""
-    shared = {"status": "False", "reason": reason, "message": "x", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    return [{"type": type_} | shared for type_ in types]
-
-
 def image_list(cluster: GuardedCluster) -> Object:
     """Return a Secret with images to remove."""
     return labelled(manifest(SECRETS, "images", CATTLE_SYSTEM, **_OPAQUE), cluster.uid)
@@ -158,12 +151,11 @@ async def prepare(plane: ControlPlane) -> GuardedCluster:
         active = await eventually(plan, seconds=60)
         await _put_status(client, "upgrade", {"currentPhase": "NodeUpgrading", "toolkitImage": TOOLKIT})
         cluster = GuardedCluster(active["metadata"]["uid"])
-        for name, attempt in (("queued", 1), ("blocked", 1), ("failed", 1), ("resumed", 2)):
+        for name, attempt in (("queued", 1), ("failed", 1), ("resumed", 2)):
             other = _OTHER | {"spec": _PLAN["spec"] | {"attempt": attempt}}
             await _create(client, UPGRADE_PLANS.path(), manifest(UPGRADE_PLANS, name, **other))
         for name in ("failed", "resumed"):
             await _put_status(client, name, {"currentPhase": "Failed"})
-        await _put_status(client, "blocked", {"conditions": blocked(AVAILABLE, PROGRESSING)})
         for resource, one in _contents(cluster):
             await _create(client, resource.path(namespace=one["metadata"].get("namespace", "")), one)
         await install(admin, account=ACCOUNT, manifests=manager_policies())

@@ -175,7 +175,7 @@ class Harvester:
     async def machine(self, node: str, *, name: str = "") -> None:
         """Create Rancher's Machine of a node; its name is m-NODE by default."""
         spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
-        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
+        status = {"phase": "Running", "nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
         metadata = {"name": name or f"m-{node}", "namespace": "fleet-local"}
         await self.put(MACHINES, {"metadata": metadata, "spec": spec}, status=status)
 

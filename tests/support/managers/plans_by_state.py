@@ -24,8 +24,8 @@ KEEPER = "example.com/keep"
 
 async def plans_by_state() -> dict[str, Object]:
     """Return a plan in each state, by the name of the state."""
-    plans = {**await _of_success(), **await _of_failure(), "refused": await _refused(), "blocked": await _blocked()}
-    return {**plans, "queued": _queued(plans["new"]), "paused": _paused(plans["running"])}
+    plans = {**await _of_success(), **await _of_failure(), "refused": await _refused(), "queued": await _queued()}
+    return {**plans, "paused": _paused(plans["running"])}
 
 
 async def _of_success() -> dict[str, Object]:
@@ -89,20 +89,13 @@ async def _refused() -> Object:
         return await stage.fail()
 
 
-async def _blocked() -> Object:
+async def _queued() -> Object:
     async with Simulation() as simulation, started(simulation) as stage:
         await stage.until("ISODownloading")
         second = UpgradeRun(simulation=simulation, name="second", ledger=stage.ledger, repository=simulation.repository)
         await second.create_plan()
         await second.until_decided()
         return await second.plan()
-
-
-def _queued(new: Object) -> Object:
-    """Return the plan as the contract has it for one that waits for its turn, which no manager writes yet."""
-    message = "UpgradePlan first is in progress; this plan starts afterwards"
-    available = _condition("Available", "False", "ConcurrentUpgradeBlocked", message)
-    return _summarized(new, {"queuedSince": "2026-01-01T00:00:00Z", "conditions": [available]})
 
 
 def _paused(running: Object) -> Object:

@@ -31,8 +31,8 @@ class StatusHistory:
         self._nodes: dict[str, str] = {}
         self._conditions: dict[str, Object] = {}
         self._attempt = 1
-        #: True if another plan has blocked it; this is final.
-        self.is_blocked = False
+        #: True while it waits in the queue, before its start or its next attempt.
+        self.is_queued = False
 
     @property
     def last(self) -> str:
@@ -48,18 +48,17 @@ class StatusHistory:
             *self._states(status),
             *self._check_conditions(plan, status),
             *_readiness(plan, status),
-            *self._blocked(status),
+            *self._queued(status),
         ]
         self._entries = status.get("phaseTransitionTimestamps") or []
         self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
         self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
-        available = self._conditions.get("Available") or {}
-        self.is_blocked = self.is_blocked or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
+        self.is_queued = "queuedSince" in status
         return violations
 
-    def _blocked(self, status: Object) -> Iterator[str]:
-        if self.is_blocked:
-            yield f"wrote the status of a plan that is blocked: {status}"
+    def _queued(self, status: Object) -> Iterator[str]:
+        if "queuedSince" in status and {one["type"] for one in status["conditions"]} & {"Progressing", "Stalled"}:
+            yield f"a plan in the queue has conditions of one that runs, or has failed: {status['conditions']}"
 
     def _begun(self, status: Object) -> Iterator[str]:
         """Check a new attempt, which takes back the failure alone."""
@@ -139,7 +138,7 @@ _ENDED = {PhaseName.IMAGE_CLEANUP.completed, SUCCEEDED, FAILED}
 
 @dataclass(kw_only=True)
 class PlanRecord:
-    """A plan that was accepted or blocked."""
+    """A plan that was accepted, or waits in the queue."""
 
     name: str
     uid: str
@@ -177,8 +176,8 @@ class PlanRegistry:
 
     @property
     def living(self) -> list[PlanRecord]:
-        """Return the plans that are neither deleted nor blocked."""
-        return [one for one in self._plans.values() if not (one.is_deleted or one.history.is_blocked)]
+        """Return the plans that are neither deleted nor in the queue."""
+        return [one for one in self._plans.values() if not (one.is_deleted or one.history.is_queued)]
 
     @property
     def names(self) -> set[str]:
@@ -210,8 +209,6 @@ class PlanRegistry:
     def changed(self, plan: Object) -> Iterator[str]:
         """Record another write of the plan and yield its violations."""
         record = self._record(plan)
-        if record.history.is_blocked and not record.is_deleting:
-            yield "touches a plan that is blocked"
         self._update(record, plan)
         active = [one.name for one in self._plans.values() if one.is_active and not one.is_deleted]
         if len(active) > 1:

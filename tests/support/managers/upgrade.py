@@ -240,7 +240,7 @@ class UpgradeRun:
         await (self.until_recorded(point) if point in PHASE_VALUES else self.until_node(point, node=node))
 
     async def until_decided(self) -> None:
-        """Wait until the plan is accepted or blocked. Raises TimeoutError."""
+        """Wait until the plan is accepted or queued. Raises TimeoutError."""
         await self.until_plan(lambda plan: condition(plan, "Available")[1] not in {"", "Waiting"})
 
     async def settle(self) -> None:

@@ -182,13 +182,14 @@ async def check_failure(stage: UpgradeRun, failing: Failing) -> list[str]:
     return [f"plan {stage.name} should fail for {failing.what}, and its phases are {phases_of(plan)}"]
 
 
-async def check_blocked(stage: UpgradeRun) -> list[str]:
-    """Check that a second plan has only the condition that it is blocked."""
+async def check_queued(stage: UpgradeRun) -> list[str]:
+    """Check that a second plan has only what a plan in the queue has."""
     plan = await stage.plan()
     fields = sorted(objects.status(plan))
-    if fields == ["conditions", "display", "observedGeneration"] and condition(plan, "Available")[:2] == _BLOCKED:
+    expected = ["conditions", "display", "observedGeneration", "queuedSince"]
+    if fields == expected and condition(plan, "Available")[:2] == _BLOCKED:
         return []
-    return [f"plan {stage.name} should be blocked, and its status is {json.dumps(objects.status(plan))}"]
+    return [f"plan {stage.name} should be in the queue, and its status is {json.dumps(objects.status(plan))}"]
 
 
 async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:

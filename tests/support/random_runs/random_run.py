@@ -177,8 +177,7 @@ class UserActions:
         self._drawn = drawn
         #: The values that each setting may have in the end.
         self._before: dict[str, tuple[Any, ...]] = {name: (was,) for name, was in before.items()}
-        #: The blocked plan, the one that did not succeed and is still there, and the one that has to succeed.
-        self._blocked: UpgradeRun | None = None
+        #: The plan that did not succeed and is still there, and the one that has to succeed.
         self._failed: UpgradeRun | None = None
         self._last = stage
         self._machines = MachinesOn(stage.simulation)
@@ -211,9 +210,6 @@ class UserActions:
                 await (self._resume(first) if drawn.resumes else self._follow(first, is_there=True))
             else:
                 self._last = first
-        if self._blocked is not None:
-            self.faults += await end_state_checks.check_blocked(self._blocked)
-            await _delete(self._blocked)
         await asyncio.sleep(_SETTLE_SECONDS)
 
     async def end(self) -> None:
@@ -245,7 +241,10 @@ class UserActions:
             await _until(stage, _is_decided)
         await _until(rival, _is_decided)
         is_first = condition(await rival.plan(), "Available")[1] == "ConcurrentUpgradeBlocked"
-        first, self._blocked = (stage, rival) if is_first else (rival, stage)
+        first, queued = (stage, rival) if is_first else (rival, stage)
+        self.faults += await end_state_checks.check_queued(queued)
+        # It would start once the first one has ended.
+        await _delete(queued)
         return first
 
     async def _resume(self, first: UpgradeRun) -> None:

@@ -68,7 +68,14 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
     known["phaseTransitionTimestamps"] = ctx.status["phaseTransitionTimestamps"]
     ctx.status["attempts"] = with_failed(known, phase=phase, node=failed.node, cause=failed.cause, now=ctx.now())
     what = ". ".join(map(str, (*kept, todo)))
-    ctx.status.fail(failed.message, cause=failed.cause, todo=what, cordoned=_cordoned(frozen), steps=steps)
+    ctx.status.fail(
+        failed.message,
+        cause=failed.cause,
+        todo=what,
+        cordoned=_cordoned(frozen),
+        steps=steps,
+        is_refusal=failed.is_refusal,
+    )
 
 
 def _cordoned(frozen: Frozen | None) -> list[str]:

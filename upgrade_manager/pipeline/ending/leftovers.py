@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID
+from upgrade_manager.facts.job_state import can_run
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
@@ -61,8 +62,8 @@ class Leftovers:
     async def _remove(self, uid: str) -> None:
         selector = f"{LABEL_PLAN_UID}={uid}"
         jobs = await self._list(JOBS, selector, metadata_only=False)
-        running = [job for job in jobs if orphaned_jobs.can_run(job)]
-        stopped = [job for job in jobs if not orphaned_jobs.can_run(job)]
+        running = [job for job in jobs if can_run(job)]
+        stopped = [job for job in jobs if not can_run(job)]
         await run_all(
             *(self._delete(JOBS, job) for job in stopped),
             *(orphaned_jobs.orphan(self._client, job) for job in running),

@@ -17,11 +17,11 @@ from upgrade_manager.api.keys import (
     LABEL_COMPONENT,
     LABEL_JOB_TYPE,
     LABEL_NODE,
-    Component,
     JobType,
 )
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts import holders
+from upgrade_manager.facts.job_state import JobState, can_run
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -56,14 +56,6 @@ def is_running(job: Object) -> bool:
     return can_run(job) and (is_active or restores_vms(job))
 
 
-def can_run(job: Object) -> bool:
-    """Return True for a Job that has not finished and is not suspended. The checksums Job only reads."""
-    if objects.labels(job).get(LABEL_COMPONENT) == Component.CHECKSUMS:
-        return False
-    state = JobState.of(job)
-    return state.progress is Progress.RUNNING and not state.suspended
-
-
 async def orphan(client: Client, job: Object) -> None:
     """Set a TTL on the Job. The limit of attempts stays, because a lower limit could end a running attempt."""
     if objects.spec(job).get("ttlSecondsAfterFinished") == TTL:
@@ -81,7 +73,7 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     No other plan runs, so that a Job of another uid is either orphaned or kept after its failure.
     """
     orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
-    running = [job for job in orphaned if can_run(job) and not restores_vms(job)]
+    running = [job for job in orphaned if holders.job(job)]
     if running:
         first = min(running, key=objects.name)
         state = JobState.of(first).describe()

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, LABEL_PLAN_UID
+from upgrade_manager.facts.job_state import can_run
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.pipeline.ending.orphaned_jobs import can_run
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.runtime.concurrency import run_all

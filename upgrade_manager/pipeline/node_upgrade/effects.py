@@ -18,6 +18,7 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
     JobType,
 )
+from upgrade_manager.facts import holders as facts
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
@@ -32,13 +33,16 @@ from upgrade_manager.nodes.model import (
     SetPendingOS,
     StartJob,
 )
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline import holders
+from upgrade_manager.pipeline.holders import Place
+from upgrade_manager.pipeline.selections import BUILT_IN_UPGRADES, HARVESTER_ADDONS, LOCAL_MACHINES, MANAGED_NODES
 from upgrade_manager.resources.jobs import node_job, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from upgrade_manager.facts.holders import Holder
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Effect, NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -153,3 +157,14 @@ async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> bool:
     else:
         return True
     return False
+
+
+async def holder_at_gate(ctx: ReconcileContext) -> Holder | None:
+    """Return what holds the cluster before an effect that passes the gate; the rules are cached by object."""
+    upgrades, machines, addons = await ctx.watch_all(BUILT_IN_UPGRADES, LOCAL_MACHINES, HARVESTER_ADDONS)
+    is_free = (
+        all(machines.derive(machine_plan.is_running))
+        and not any(upgrades.derive(facts.upgrade))
+        and not any(addons.derive(facts.addon))
+    )
+    return None if is_free else await holders.first(ctx, Place.GATE)

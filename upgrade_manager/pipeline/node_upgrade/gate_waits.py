@@ -13,6 +13,7 @@ from upgrade_manager.blockers.known_wait import (
 )
 from upgrade_manager.nodes.gate import GateRow, down, is_down_before
 from upgrade_manager.pipeline.blocker_report import first_seen
+from upgrade_manager.pipeline.holders import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -51,7 +52,7 @@ def gate_waits(
         has_wait = row.row is GateRow.OTHER_NODE and row.name in missing
         if row.is_passing or has_wait:
             continue
-        kind = _WAITS[row.row]
+        kind = WAITS[row.kind] if row.kind else _WAITS[row.row]
         if (kind, row.name) in seen:
             continue
         seen.add((kind, row.name))

@@ -17,7 +17,7 @@ from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
+from upgrade_manager.nodes.gate import Surroundings, hold_back, reads_others, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.pauses import find_pauses
@@ -25,7 +25,7 @@ from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gat
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
-from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
+from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, holder_at_gate, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.failure import node_failure
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import record_kubernetes, unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.report import (
@@ -247,6 +247,8 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     around = Surroundings.of(
         state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back, paused=paused
     )
+    if reads_others(decisions):
+        around = replace(around, holder=await holder_at_gate(ctx))
     decisions, closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions, without_target=around.without_target)
     state.closed = with_passing(closed, state.decisions)

@@ -1,0 +1,62 @@
+"""Holders that appear after the start: the upgrade waits before the components and before each node."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.pipeline.test_plan_queue import HOLDINGS, STATE, Holding, upgrade
+from tests.support.managers.upgrade import condition, node_states, started
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
+
+UPGRADE = upgrade("in progress (state UpgradingNodes)", **{STATE: "UpgradingNodes"})
+APPEARING = {
+    "a built-in upgrade": UPGRADE,
+    "a node that joins": HOLDINGS["a node that joins"],
+}
+#: Seconds after which the holder is a blocker.
+OVERDUE = 30.0
+
+
+def blocked_by(plan: Object, name: str) -> bool:
+    found = objects.status(plan).get("blockers") or []
+    return [(one["reason"], one["name"]) for one in found] == [("HolderActive", name)]
+
+
+@pytest.mark.rule("blockers: work of others holds the next step back, by name, and its end lets it go on")
+@pytest.mark.parametrize("holding", APPEARING.values(), ids=APPEARING)
+@pytest.mark.parametrize(
+    ("reached", "held"), [("ImagePreloading", "ImagePreloaded"), ("ClusterUpgrading", "ClusterUpgraded")]
+)
+async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: str) -> None:
+    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
+        await stage.until(reached)
+        await holding.begin(simulation)
+        await stage.until(held)
+        await asyncio.sleep(OVERDUE)
+        plan = await stage.plan()
+        assert (await stage.phase(), blocked_by(plan, holding.name)) == (held, True)
+        assert holding.message in condition(plan, "Progressing")[2]
+        assert condition(plan, "Degraded")[0] == "False"
+        await holding.finish(simulation)
+        plan = await stage.succeed()
+        assert "blockers" not in objects.status(plan)
+
+
+@pytest.mark.rule("blockers: work of others holds the next step back, by name, and its end lets it go on")
+@pytest.mark.parametrize("holding", APPEARING.values(), ids=APPEARING)
+async def test_holder_holds_the_next_node_back(holding: Holding) -> None:
+    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining")
+        await holding.begin(simulation)
+        plan = await stage.until_plan(lambda plan: blocked_by(plan, holding.name), seconds=3600)
+        states = node_states(plan)
+        assert max(states.values()) == "PostDrained"
+        await asyncio.sleep(OVERDUE)
+        assert node_states(await stage.plan()) == states
+        await holding.finish(simulation)
+        assert await stage.until_ended() == SUCCEEDED

@@ -1,0 +1,398 @@
+"""Plans that were admitted while something holds the cluster: each kind of holder, the order, the end of the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from hack.faults.forwarding import Forwarding
+from hack.simulation import Simulation
+from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
+from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    JOBS,
+    MACHINES,
+    PROVISIONING_CLUSTERS,
+    SETTINGS,
+    UPGRADES,
+    Resource,
+)
+from upgrade_manager.kube.transport import Request, Response, Transport
+
+#: Seconds in which a manager decides.
+WHILE = 5.0
+DAY = 24 * 3600.0
+FIRST, NODE = "UpgradePlan one is in progress", "node-0"
+STATE, CLEANUP = "harvesterhci.io/upgradeState", "harvesterhci.io/upgradeCleanup"
+HOOKS: dict[str, Any] = {
+    "controlPlaneDrainOptions": {"preDrainHooks": [{"annotation": "management.harvesterhci.io/pre-hook"}]}
+}
+
+
+class Counted(Forwarding):
+    """A transport that records requests, without watches."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner)
+        self.requests: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        self.requests.append(f"{request.method} {request.path}")
+        return await self._inner.send(request)
+
+
+def manifest(resource: Resource, name: str, namespace: str, **fields: Any) -> Object:
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
+    return {**head, "metadata": metadata, **fields}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """An object that holds the cluster, and its end."""
+
+    resource: Resource
+    name: str
+    namespace: str
+    #: Of the object that is created; None for one that exists.
+    created: Object | None = None
+    #: Written to the status; None for none.
+    status: Object | None = None
+    #: A patch of metadata and spec.
+    changed: Object | None = None
+    #: The patch of the status that ends it; None deletes the object.
+    end: Object | None = None
+    message: str
+
+    async def begin(self, simulation: Simulation) -> None:
+        client = simulation.client()
+        if self.created is not None:
+            created = manifest(self.resource, self.name, self.namespace, **self.created)
+            await client.create(self.resource, created, namespace=self.namespace)
+        if self.changed is not None:
+            await self._patch(client, self.changed)
+        if self.status is not None:
+            await self._patch(client, {"status": self.status}, subresource="status")
+
+    async def finish(self, simulation: Simulation) -> None:
+        client = simulation.client()
+        if self.end is None:
+            await client.delete(self.resource, self.name, namespace=self.namespace)
+        else:
+            await self._patch(client, self.end)
+
+    async def _patch(self, client: Client, patch: Object, *, subresource: str = "") -> None:
+        name, place = self.name, self.namespace
+        await client.patch(self.resource, name, MergePatch(patch), namespace=place, subresource=subresource)
+
+
+def upgrade(message: str, **labels: str) -> Holding:
+    created = {"metadata": {"labels": labels}, "spec": {"version": "v1.8.0"}}
+    return Holding(
+        resource=UPGRADES,
+        name="hvst-upgrade",
+        namespace="harvester-system",
+        created=created,
+        end={"metadata": {"labels": {STATE: "Succeeded", CLEANUP: None}}},
+        message=f"Upgrade harvester-system/hvst-upgrade is {message}",
+    )
+
+
+def addon(state: str) -> Holding:
+    return Holding(
+        resource=ADDONS,
+        name="rancher-logging",
+        namespace="kube-system",
+        created={"spec": {"enabled": True, "repo": "x", "chart": "x", "version": "1", "valuesContent": ""}},
+        status={"status": state},
+        message=f"Addon kube-system/rancher-logging is in state {state}",
+    )
+
+
+def machine(message: str, status: Object) -> Holding:
+    return Holding(
+        resource=MACHINES,
+        name="joins",
+        namespace="fleet-local",
+        created={"spec": {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {}}},
+        status=status,
+        message=f"Machine fleet-local/joins {message}",
+    )
+
+
+ORPHAN = Holding(
+    resource=JOBS,
+    name="earlier-node-upgrade-post-drain-node-1",
+    namespace="harvester-system",
+    created={
+        "metadata": {
+            "labels": {
+                "management.harvesterhci.io/upgrade-component": "node-upgrade",
+                "management.harvesterhci.io/job-type": "post-drain",
+                "management.harvesterhci.io/upgrade-plan-uid": "of-no-plan",
+            }
+        },
+        "spec": {
+            "template": {
+                "metadata": {},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x"}]},
+            }
+        },
+    },
+    status={"active": 1},
+    message="Job harvester-system/earlier-node-upgrade-post-drain-node-1 of an UpgradePlan that has ended still runs",
+)
+UPDATING = {"conditions": [{"type": "Updated", "status": "Unknown", "reason": "Waiting", "message": "machine-0"}]}
+RANCHER = Holding(
+    resource=PROVISIONING_CLUSTERS,
+    name="local",
+    namespace="fleet-local",
+    status={"ready": True, **UPDATING},
+    end={},
+    message="Cluster fleet-local/local is being updated by Rancher: Updated: machine-0",
+)
+HOLDINGS = {
+    "a new built-in upgrade": upgrade("in progress (no state yet)"),
+    "a built-in upgrade": upgrade("in progress (state UpgradingNodes)", **{STATE: "UpgradingNodes"}),
+    "a clean-up": upgrade("still cleaning up", **{STATE: "Failed", CLEANUP: "Pending"}),
+    "an orphaned Job": ORPHAN,
+    "a node that joins": machine("is in phase Provisioning, not Running", {"phase": "Provisioning"}),
+    "a Machine without a phase": machine("is not Running: it has no phase yet", {}),
+    "an addon that is enabled": addon("AddonEnabling"),
+    "an addon that is updated": addon("AddonUpdating"),
+    "an addon that is disabled": addon("AddonDisabling"),
+}
+
+
+async def queued(stage: UpgradeRun, message: str) -> Object:
+    """Wait until the plan is in the queue for the holder, and return it."""
+    plan = await stage.until_plan(lambda plan: message in condition(plan, "Available")[2])
+    assert condition(plan, "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
+    status = objects.status(plan)
+    assert (status["display"]["state"], "queuedSince" in status) == ("Queued", True)
+    assert objects.condition(plan, "Progressing") == {}
+    return plan
+
+
+async def started(stage: UpgradeRun) -> Object:
+    """Wait until the plan has started, and return it."""
+    return await stage.until_plan(lambda plan: phases_of(plan)[:1] == ["Initializing"])
+
+
+@pytest.mark.parametrize("holding", HOLDINGS.values(), ids=HOLDINGS)
+async def test_plan_waits_for_a_holder_and_starts_after_it(holding: Holding) -> None:
+    async with Simulation(actors=False) as simulation:
+        await holding.begin(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            plan = await queued(stage, holding.message)
+            assert "currentPhase" not in objects.status(plan)
+            await asyncio.sleep(WHILE)
+            await holding.finish(simulation)
+            plan = await stage.until_plan(lambda plan: phases_of(plan)[:1] == ["Initializing"], seconds=WHILE)
+            assert "queuedSince" not in objects.status(plan)
+            assert [reason for reason, _ in await stage.warnings()][:1] == ["ConcurrentUpgradeBlocked"]
+
+
+async def test_rancher_holds_a_plan_without_the_hooks_of_an_upgrade() -> None:
+    async with Simulation(actors=False) as simulation:
+        await RANCHER.begin(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            await queued(stage, RANCHER.message)
+            # As a frozen upgrade leaves it: the next plan is what ends it.
+            await stage.patch_cluster(upgradeStrategy=HOOKS)
+            await started(stage)
+
+
+@pytest.mark.parametrize(
+    "holding",
+    [
+        pytest.param(upgrade("", **{STATE: "Succeeded"}), id="an upgrade that has succeeded"),
+        pytest.param(upgrade("", **{STATE: "Failed"}), id="an upgrade that has failed"),
+        pytest.param(addon("AddonDeploySuccessful"), id="an addon that is deployed"),
+        pytest.param(addon("AddonDisabled"), id="an addon that is disabled"),
+        pytest.param(machine("", {"phase": "Running"}), id="a Machine that runs"),
+    ],
+)
+async def test_settled_objects_hold_nothing(holding: Holding) -> None:
+    async with Simulation(actors=False) as simulation:
+        await holding.begin(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            await started(stage)
+            assert await stage.events("ConcurrentUpgradeBlocked") == []
+
+
+async def three(simulation: Simulation) -> list[UpgradeRun]:
+    """Create three plans, a second apart."""
+    stage = await UpgradeRun.set_up(simulation, name="one")
+    stages = [stage, replace(stage, name="two"), replace(stage, name="three")]
+    for each in stages:
+        await each.create_plan()
+        await asyncio.sleep(1.0)
+    return stages
+
+
+async def test_three_plans_start_in_the_order_of_their_creation() -> None:
+    async with Simulation("one-node", actors=False) as simulation:
+        first, second, third = await three(simulation)
+        async with first.life():
+            await started(first)
+            for waiting in (second, third):
+                await queued(waiting, FIRST)
+            await first.delete()
+            await started(second)
+            await queued(third, "UpgradePlan two is in progress")
+            await second.delete()
+            await started(third)
+
+
+async def test_later_plan_names_the_one_before_it() -> None:
+    async with Simulation(actors=False) as simulation:
+        await RANCHER.begin(simulation)
+        first, second, third = await three(simulation)
+        async with first.life():
+            await queued(first, RANCHER.message)
+            await queued(second, "UpgradePlan one was created before this one, and starts first")
+            await queued(third, "UpgradePlan one was created before this one, and starts first")
+            # It is freely deletable.
+            await first.delete()
+            await queued(second, RANCHER.message)
+            await queued(third, "UpgradePlan two was created before this one, and starts first")
+
+
+async def test_plan_in_the_queue_is_refused_after_a_day() -> None:
+    async with Simulation(actors=False) as simulation:
+        holding = HOLDINGS["a built-in upgrade"]
+        await holding.begin(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            plan = await queued(stage, holding.message)
+            since = objects.status(plan)["queuedSince"]
+            await asyncio.sleep(DAY - 60)
+            plan = await queued(stage, holding.message)
+            assert objects.status(plan)["queuedSince"] == since
+            await asyncio.sleep(120)
+            plan = await stage.plan()
+        status = objects.status(plan)
+        assert (status["currentPhase"], status["display"]["state"]) == ("Failed", "Failed: Refused")
+        assert condition(plan, "Progressing")[:2] == ("False", "Refused")
+        assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
+        assert condition(plan, "Ready")[:2] == ("False", "Refused")
+        assert holding.message in condition(plan, "Degraded")[2]
+        assert {"queuedSince", "cleanupPending"}.isdisjoint(status)
+        assert objects.finalizers(plan) == []
+
+
+async def test_refused_plan_starts_with_its_next_attempt() -> None:
+    async with Simulation("one-node", actors=False) as simulation:
+        holding = HOLDINGS["a built-in upgrade"]
+        await holding.begin(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            await queued(stage, holding.message)
+            await asyncio.sleep(DAY + 60)
+            assert await stage.phase() == "Failed"
+            await stage.patch(spec={"attempt": 2})
+            await queued(stage, holding.message)
+            await holding.finish(simulation)
+            plan = await started(stage)
+        assert objects.status(plan)["attempt"] == 2
+        assert [entry["attempt"] for entry in objects.status(plan)["attempts"]] == [1, 2]
+
+
+@pytest.mark.parametrize(("version", "said"), [("v1.8.2", False), ("v1.9.0", True)])
+async def test_recovery_of_vms_is_said_to_be_off_after_an_hour(version: str, *, said: bool) -> None:
+    async with Simulation(actors=False) as simulation:
+        await HOLDINGS["a node that joins"].begin(simulation)
+        client = simulation.client()
+        await client.patch(SETTINGS, "server-version", MergePatch({"value": version}))
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        async with stage.life():
+            await queued(stage, "Machine fleet-local/joins")
+            await asyncio.sleep(3500)
+            assert objects.condition(await stage.plan(), "VMRecoveryOff") == {}
+            await asyncio.sleep(200)
+            assert condition(await stage.plan(), "VMRecoveryOff")[0] == ("True" if said else "")
+            await HOLDINGS["a node that joins"].finish(simulation)
+            plan = await started(stage)
+            assert objects.condition(plan, "VMRecoveryOff") == {}
+
+
+async def test_plan_in_the_queue_sends_no_requests() -> None:
+    async with Simulation(actors=False) as simulation:
+        await HOLDINGS["a node that joins"].begin(simulation)
+        first, second, _ = await three(simulation)
+        counted = Counted(first.ledger)
+        first.ledger = Ledger(counted)
+        async with first.life():
+            await queued(first, "Machine fleet-local/joins")
+            await queued(second, "UpgradePlan one was created before this one")
+            await asyncio.sleep(WHILE)
+            before = len(counted.requests)
+            await asyncio.sleep(3600)
+            made = counted.requests[before:]
+        # The release that runs is read once in ten minutes, after an hour.
+        assert [one for one in made if "leases" not in one and "server-version" not in one] == []
+
+
+async def test_next_attempt_waits_without_conditions_of_a_failure() -> None:
+    scenario = RepairableScenario.of("three-nodes", **fault("pre-drain", SECOND))
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.fail()
+            holding = HOLDINGS["a built-in upgrade"]
+            await holding.begin(simulation)
+            scenario.repair()
+            await stage.patch(spec={"attempt": 2})
+            plan = await queued(stage, holding.message)
+            status = objects.status(plan)
+            assert (status["currentPhase"], status.get("attempt", 1)) == ("Failed", 1)
+            assert {"Progressing", "Stalled", "Degraded"}.isdisjoint({one["type"] for one in status["conditions"]})
+            assert condition(plan, "Reconciling")[:2] == ("True", "Queued")
+            assert condition(plan, "Ready")[:2] == ("Unknown", "Queued")
+            await holding.finish(simulation)
+            await stage.until("NodeUpgrading")
+            plan = await stage.succeed()
+            assert objects.status(plan)["attempt"] == 2
+
+
+async def test_failed_attempt_is_refused_after_a_day() -> None:
+    scenario = RepairableScenario.of("three-nodes", **fault("pre-drain", SECOND))
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            before = objects.status(await stage.fail())["nodeUpgradeStatuses"]
+            holding = HOLDINGS["a built-in upgrade"]
+            await holding.begin(simulation)
+            await stage.patch(spec={"attempt": 2})
+            await queued(stage, holding.message)
+            await asyncio.sleep(DAY + 60)
+            plan = await stage.plan()
+            status = objects.status(plan)
+            assert (status["attempt"], status["currentPhase"]) == (2, "Failed")
+            assert condition(plan, "Progressing")[:2] == ("False", "Refused")
+            assert status["nodeUpgradeStatuses"] == before
+            scenario.repair()
+            await holding.finish(simulation)
+            await stage.patch(spec={"attempt": 3})
+            await stage.until("NodeUpgrading")
+            await stage.succeed()

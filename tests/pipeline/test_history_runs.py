@@ -101,6 +101,10 @@ async def test_history_goes_with_its_plan() -> None:
     assert history_config_map(PLAN) not in names
 
 
+#: Its row is lost with its event if the manager dies after the Job of the cluster upgrade is created.
+_UNREPEATED = "workloadUpdateMethods"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """The rows of a history, without durations, and the writes of the first manager."""
@@ -113,7 +117,7 @@ def _rows(data: dict[str, Any]) -> Counter[str]:
     found: list[Object] = [
         {"reason": row.reason, "message": row.message, "count": row.count}
         for row in rows_of(data)
-        if row.reason != "ReconcileError"
+        if row.reason != "ReconcileError" and not (row.reason == "SettingChanged" and _UNREPEATED in row.message)
     ]
     return steps(found)
 

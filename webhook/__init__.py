@@ -6,6 +6,7 @@ server        HTTP: one review in, one verdict out; `body` and `review` read it 
 mutation      the annotations that name a plan's creator and the user of its last change
 request_log   the fields of a request in the log
 admission     the rules that a create, an update and a delete have to pass
+continuation  the check of entries by which nodes go on that hold
 catalogue     the table of checks that a new plan has to pass; `attempt` has those of an attempt after a failure
 checks        one file per check; `cluster` reads the cluster, `listings` are the objects to read
 caches        informers of the large listings; `sharing` lets several readers share one list

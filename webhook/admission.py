@@ -16,10 +16,11 @@ from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook import attempt, builtin
+from webhook import attempt, builtin, continuation
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
 from webhook.checks import migration_failure
+from webhook.checks.pause_after import CHECK as PAUSE_AFTER
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown, late_pauses
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
@@ -100,7 +101,7 @@ class Admission:
                 self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
-        """Check a requested attempt, added names of the pause list, a toolkit image that changes, and a new Wait."""
+        """Check a requested attempt, added pauses and continuations, a changed toolkit image, and a new Wait."""
         if not objects.mapping(request.new) or not objects.mapping(request.old):
             return _denied(_NO_OBJECT)
         if objects.text(request.new, "metadata", "deletionTimestamp"):
@@ -125,7 +126,12 @@ class Admission:
             return [*await find_unknown(subject, added), *late_pauses(request.new, added)]
 
         pauses = replace(PAUSE_LIST, find=find)
-        checks = [*([pauses] if added else []), *changed]
+        checks = [
+            *([pauses] if added else []),
+            *([PAUSE_AFTER] if _pauses_after(new) != _pauses_after(old) else []),
+            *changed,
+            *continuation.checks_of(new=request.new, old=request.old),
+        ]
         if not checks:
             return Verdict()
         return (_too_many_names(new) if added else None) or _verdict(await run_checks(checks, new))
@@ -181,6 +187,10 @@ def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
     if left := len(numbered) - len(kept):
         findings.append(Finding(problem=_MORE.format(left), field="spec"))
     return findings
+
+
+def _pauses_after(subject: Subject) -> int | None:
+    return subject.spec.node_upgrade_option.pause_after
 
 
 def _toolkit(plan: object) -> list[str | None]:

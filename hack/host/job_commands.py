@@ -188,6 +188,7 @@ class JobCommands:
             node=options.node,
             pod=options.pod,
             shutdown=options.shutdown,
+            holds=options.holds,
             client=self._client,
             tree=machine.tree,
             programs=machine.programs,

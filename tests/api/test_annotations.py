@@ -150,7 +150,7 @@ def test_creator_is_the_annotation_or_empty() -> None:
         ("min-cert-expiration-in-days", keys.ANNOTATION_MIN_CERTS_DAYS),
         ("Skip-Garbage-Collection-Check", keys.ANNOTATION_SKIP_DISK_CHECK),
         ("allow-delete", f"{keys.PREFIX}/allow-deletion"),
-        ("x", f"{keys.PREFIX}/skip-webhook"),
+        ("x", f"{keys.PREFIX}/continue"),
     ],
 )
 def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:

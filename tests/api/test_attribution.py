@@ -17,6 +17,8 @@ CHANGED: dict[str, dict[str, Any]] = {
     "spec.force": {"force": True},
     "spec.paused": {"paused": True},
     "spec.nodeUpgradeOption.onMigrationFailure": {"nodeUpgradeOption": {"onMigrationFailure": "Stop"}},
+    "spec.nodeUpgradeOption.pauseAfter": {"nodeUpgradeOption": {"pauseAfter": 1}},
+    "spec.nodeUpgradeOption.pauseBefore": {"nodeUpgradeOption": {"pauseBefore": ["Drain"]}},
     "spec.nodeUpgradeOption.pauseNodes": {"nodeUpgradeOption": {"pauseNodes": ["node-1"]}},
 }
 USERS = [

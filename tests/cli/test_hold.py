@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from tests.cli.test_pause import session
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
-from upgrade_manager.cli.hold import change, continuing, pausing
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE
+from upgrade_manager.cli.hold import change, continuing, letting_past, pausing
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
+TIME = "2026-01-01T00:00:00Z"
 HELD = "demo holds before {}; what has begun is finished first. To continue: upgrade-manager continue demo"
 
 
@@ -85,3 +88,46 @@ async def test_two_users_at_once_each_see_the_plan_of_their_write() -> None:
         await client.patch(UPGRADE_PLANS, "demo", MergePatch({"spec": {"paused": True}}))
         assert await change(session(simulation), "demo", pausing)
         assert calls == [True, False]
+
+
+HELD_NODES = {"node-0": {"state": "PostDraining", "holds": "Reboot"}, "node-1": {"state": "ImagePreloaded"}}
+
+
+@pytest.mark.rule("control: continue with a node adds its entry, and refuses a node that does not hold")
+async def test_node_is_let_past_once() -> None:
+    async with Simulation(actors=False) as simulation:
+        await simulation.apply(MANIFEST)
+        client = simulation.client()
+
+        async def entries() -> str:
+            plan = await client.get(UPGRADE_PLANS, "demo")
+            return objects.annotations_of(plan).get(ANNOTATION_CONTINUE, "")
+
+        first, second = partial(letting_past, node="node-0"), partial(letting_past, node="node-1")
+        with pytest.raises(CommandError, match="node-0 does not hold before a step; no node holds"):
+            await change(session(simulation), "demo", first)
+        status = MergePatch({"status": {"nodeUpgradeStatuses": HELD_NODES}})
+        await client.patch(UPGRADE_PLANS, "demo", status, subresource="status")
+        with pytest.raises(CommandError, match="node-1 does not hold before a step; what holds is node-0"):
+            await change(session(simulation), "demo", second)
+        with pytest.raises(
+            CommandError, match="demo is not paused; node-0 holds: upgrade-manager continue demo node-0"
+        ):
+            await change(session(simulation), "demo", continuing)
+        for _ in range(2):
+            await change(session(simulation), "demo", first)
+            assert await entries() == "node-0:Reboot"
+
+
+async def test_canary_is_removed_by_the_continuation() -> None:
+    condition = {"type": "Paused", "status": "True", "reason": "PauseAfter", "message": "", "lastTransitionTime": TIME}
+    async with Simulation(actors=False) as simulation:
+        spec = {"version": "v1.8.0", "nodeUpgradeOption": {"pauseAfter": 1}}
+        await simulation.apply({**MANIFEST, "spec": spec})
+        client = simulation.client()
+        with pytest.raises(CommandError, match="demo is not paused"):
+            await change(session(simulation), "demo", continuing)
+        status = MergePatch({"status": {"conditions": [condition]}})
+        await client.patch(UPGRADE_PLANS, "demo", status, subresource="status")
+        plan = await change(session(simulation), "demo", continuing)
+        assert "pauseAfter" not in objects.mapping(plan, "spec", "nodeUpgradeOption")

@@ -12,6 +12,7 @@ from hack.apiserver.expression import evaluate
 from upgrade_manager.api.attribution import ANNOTATIONS, FIELDS
 from upgrade_manager.api.keys import (
     ANNOTATION_ALLOW_DELETION,
+    ANNOTATION_CONTINUE,
     ANNOTATION_SKIP_WEBHOOK,
     ANNOTATION_TOOLKIT_IMAGE,
     ANNOTATION_TOOLKIT_KIND,
@@ -111,6 +112,10 @@ def skipping(value: str) -> dict[str, Any]:
     return plan(annotations={ANNOTATION_SKIP_WEBHOOK: value})
 
 
+def option(**fields: Any) -> dict[str, Any]:
+    return {**plan(), "spec": {"nodeUpgradeOption": fields}}
+
+
 @pytest.mark.parametrize(
     ("operation", "new", "old", "failed"),
     [
@@ -130,6 +135,14 @@ def skipping(value: str) -> dict[str, Any]:
         pytest.param("UPDATE", plan("b"), plan("a"), "", id="a pause for another"),
         pytest.param("UPDATE", plan("a", "c"), plan("a", "b"), "", id="a pause less, and another"),
         pytest.param("UPDATE", plan(), plan("a"), UPDATED, id="no pauses left"),
+        pytest.param("UPDATE", option(pauseAfter=1), plan(), "", id="a canary"),
+        pytest.param("UPDATE", plan(), option(pauseAfter=1), "", id="no canary any more"),
+        pytest.param("UPDATE", option(pauseAfter=1), option(pauseAfter=1), UPDATED, id="the same canary"),
+        pytest.param(
+            "UPDATE", plan(annotations={ANNOTATION_CONTINUE: "a:Drain"}), plan(), "", id="a node that may go on"
+        ),
+        pytest.param("UPDATE", option(pauseBefore=["Drain"]), plan(), UPDATED, id="steps that hold"),
+        pytest.param("UPDATE", {**plan(), "spec": {"paused": True}}, plan(), UPDATED, id="a pause of the plan"),
         pytest.param("UPDATE", plan(**FINALIZER), plan(), UPDATED, id="a new finalizer"),
         pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), UPDATED, id="deleted"),
         pytest.param("UPDATE", plan("b", **DELETED), plan("a", **DELETED), UPDATED, id="a deleted plan changes"),
@@ -191,6 +204,8 @@ def annotated(key: str, value: str = "true") -> dict[str, Any]:
 #: Changes of each recorded field, as (new, old).
 STEERING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "spec.force": ({**plan(), "spec": {"force": True}}, plan()),
+    "spec.nodeUpgradeOption.pauseAfter": (option(pauseAfter=2), option(pauseAfter=1)),
+    "spec.nodeUpgradeOption.pauseBefore": (option(pauseBefore=["Drain"]), plan()),
     "spec.paused": ({**plan(), "spec": {"paused": True}}, plan()),
     "spec.nodeUpgradeOption.pauseNodes": (plan("a", "b"), plan("a")),
     "spec.nodeUpgradeOption.onMigrationFailure": (stuck("Wait"), stuck("Stop")),

@@ -206,5 +206,5 @@ def test_readme_annotations_are_defined() -> None:
     keys = (ROOT / "upgrade_manager/api/keys.py").read_text()
     table = TEXT.split("| annotation on the plan")[1].split("\n\n")[0]
     named = re.findall(r"^\| `([a-z-]+): ", table, re.MULTILINE)
-    assert len(named) == 7
+    assert len(named) == 8
     assert [name for name in named if f"/{name}" not in keys] == []

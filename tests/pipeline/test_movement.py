@@ -24,6 +24,10 @@ ALL_PAUSED = {"nodeUpgradeStatuses": {"a": {"state": "UpgradePaused"}, "b": {"st
 ONE_PAUSED = {"nodeUpgradeStatuses": {"a": {"state": "UpgradePaused"}, "b": {"state": "PostDraining"}}}
 
 
+def paused(reason: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "Paused", "status": "True", "reason": reason}]}
+
+
 def minute(number: float) -> datetime:
     return EPOCH + timedelta(minutes=number)
 
@@ -83,6 +87,8 @@ def test_last_progress_is_the_latest_time() -> None:
         pytest.param(plan("NodeUpgrading", **STALLED), 0, 1, True, id="the condition Stalled"),
         pytest.param(plan("NodeUpgrading", **ALL_PAUSED), 0, 600, False, id="a user has paused the nodes"),
         pytest.param(plan("NodeUpgrading", **ONE_PAUSED), 0, 600, True, id="another node is under way"),
+        pytest.param(plan("NodeUpgrading", **paused("PauseAfter")), 0, 600, False, id="the plan is paused"),
+        pytest.param(plan("NodeUpgrading", **paused("Pausing")), 0, 600, True, id="a node is stuck meanwhile"),
         pytest.param(plan(""), 0, 600, False, id="not accepted"),
     ],
 )

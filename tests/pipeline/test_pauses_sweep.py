@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -12,18 +12,23 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.test_crash_sweep_ends import mishaps
+from tests.pipeline.test_holds import let_past, until_held, with_option
 from tests.pipeline.test_plan_pauses import pause, resume
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.managers.announcements import steps
 from tests.support.managers.begun_while_paused import BegunWhilePaused, holds
-from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, in_background, restarted
+from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, Restarts, in_background, restarted
 from tests.support.managers.sweep import Sweep, cases
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun, condition, node_states, phases_of
+from upgrade_manager.api.holds import HoldPoint
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.errors import KubeError
 
 #: Virtual seconds after which an event without a response is sent again.
 _EVENT_RETRY = 15.0
+HOLDING = with_option(pauseBefore=list(map(str, HoldPoint)))
 #: By where the upgrade holds: the point at which a user pauses it, and the node.
 HOLDS: dict[str, tuple[str, str]] = {
     "before RepoCreate": ("ISODownloading", ""),
@@ -34,6 +39,8 @@ HOLDS: dict[str, tuple[str, str]] = {
     "before the next node": ("PostDraining", "node-0"),
     "before ImageCleanup": ("PostDraining", "node-1"),
 }
+#: By the kind of the toolkit: an upgrade whose second node holds before each of its steps.
+KINDS = {"harvester": RunOptions(), "own": OWN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +77,25 @@ async def run(where: str, *, interruption: Interruption = UNDISTURBED) -> Run:
             await stage.settle()
             if interruption != UNDISTURBED:
                 await asyncio.sleep(_EVENT_RETRY)
-        events = await stage.events()
-        errors = [event for event in events if event["reason"] == "ReconcileError"]
-        plan = await stage.plan()
-        return Run(
-            phases=phases_of(plan),
-            states=node_states(plan),
-            created=await created_objects(simulation),
-            jobs=Counter(name for path, name in stage.ledger.created if path.endswith(("/jobs", "/plans"))),
-            settings=await overridden_settings(simulation),
-            events=steps(event for event in events if event not in errors),
-            begun=watch.found,
-            pauses=watch.pauses,
-            errors=[event["message"] for event in errors],
-            writes=len(managers.lives[0].wire.writes),
-        )
+        return await _result(stage, watch, simulation, managers)
+
+
+async def _result(stage: UpgradeRun, watch: BegunWhilePaused, simulation: Simulation, managers: Restarts) -> Run:
+    events = await stage.events()
+    errors = [event for event in events if event["reason"] == "ReconcileError"]
+    plan = await stage.plan()
+    return Run(
+        phases=phases_of(plan),
+        states=node_states(plan),
+        created=await created_objects(simulation),
+        jobs=Counter(name for path, name in stage.ledger.created if path.endswith(("/jobs", "/plans"))),
+        settings=await overridden_settings(simulation),
+        events=steps(event for event in events if event not in errors),
+        begun=watch.found,
+        pauses=watch.pauses,
+        errors=[event["message"] for event in errors],
+        writes=len(managers.lives[0].wire.writes),
+    )
 
 
 @pytest.mark.rule("control: nothing of a pause is lost or repeated when the manager is killed")
@@ -101,6 +112,50 @@ async def test_successor_holds_and_goes_on(where: str, sweep: Sweep) -> None:
         ending = await run(where, interruption=interruption)
         assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
         assert ending == golden, happens
+
+
+async def _let_past_later(stage: UpgradeRun, node: str, point: str) -> None:
+    await until_held(stage, node, point)
+    # An event is sent with the reconcile after the pause, and times have seconds.
+    await asyncio.sleep(60)
+    await let_past(stage, f"{node}:{point}")
+
+
+async def run_with_holds(kind: str, *, interruption: Interruption = UNDISTURBED) -> Run:
+    """Run an upgrade whose nodes hold before their steps, and whose manager is interrupted while one goes on."""
+    async with Simulation("three-nodes", scale=0) as simulation:
+        watch, stage = BegunWhilePaused(simulation), await UpgradeRun.set_up(simulation)
+        stage.options = KINDS[kind]
+        async with stage.life():
+            await stage.create_plan(HOLDING)
+            for point in HoldPoint:
+                await _let_past_later(stage, "node-0", point)
+            await until_held(stage, "node-2", HoldPoint.DRAIN)
+        async with restarted(stage, [interruption]) as managers:
+            for point in HoldPoint:
+                await _let_past_later(stage, "node-2", point)
+            await stage.patch(spec={"nodeUpgradeOption": None})
+            await stage.until(SUCCEEDED)
+            await stage.settle()
+            if interruption != UNDISTURBED:
+                await asyncio.sleep(_EVENT_RETRY)
+        return await _result(stage, watch, simulation, managers)
+
+
+@pytest.mark.rule("control: a node that was let past goes on once, also when the manager is killed meanwhile")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", cases(KINDS, default=["own"]))
+async def test_successor_lets_the_node_past(kind: str, sweep: Sweep) -> None:
+    golden = await run_with_holds(kind)
+    assert (golden.errors, golden.created, golden.begun) == ([], [], [])
+    assert golden.phases == [*PHASE_VALUES, SUCCEEDED]
+    assert max(golden.jobs.values()) == 1
+    continued = [message for message in golden.events if message.startswith("NodeContinued")]
+    assert len(continued) == 4
+    for happens, interruption in mishaps(1, golden.writes, beginning=list(KINDS).index(kind), sweep=sweep):
+        ending = await run_with_holds(kind, interruption=interruption)
+        assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
+        assert ending == replace(golden, pauses=ending.pauses), happens
 
 
 async def _change_minds(stage: UpgradeRun, random: Random, *, times: int) -> None:

@@ -17,10 +17,12 @@ from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, no
 from upgrade_manager.api.attribution import signed
 from upgrade_manager.api.keys import ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
+DEFAULTS = RunOptions()
 PAUSED: dict[str, Any] = {**BY_VERSION, "paused": True}
 #: Virtual seconds of a night.
 NIGHT = 9 * 3600
@@ -42,11 +44,15 @@ async def resume(stage: UpgradeRun, user: str = "bob") -> None:
 
 
 @asynccontextmanager
-async def upgrade(scenario: str | Scenario, spec: dict[str, Any] = BY_VERSION) -> AsyncIterator[UpgradeRun]:
+async def upgrade(
+    scenario: str | Scenario, spec: dict[str, Any] = BY_VERSION, *, options: RunOptions = DEFAULTS
+) -> AsyncIterator[UpgradeRun]:
     """Run an upgrade in which nothing may begin while the plan says that it holds."""
     async with Simulation(scenario) as simulation:
-        watch = BegunWhilePaused(simulation)
-        async with started(simulation, spec, **by("alice", spec)) as stage:
+        watch, stage = BegunWhilePaused(simulation), await UpgradeRun.set_up(simulation)
+        stage.options = options
+        async with stage.life():
+            await stage.create_plan(spec, **by("alice", spec))
             yield stage
             await stage.succeed()
         assert watch.found == []

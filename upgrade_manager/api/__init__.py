@@ -11,6 +11,7 @@ __all__ = [
     "crd",
     "display",
     "history",
+    "holds",
     "image_name",
     "in_progress",
     "keys",

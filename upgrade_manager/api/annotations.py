@@ -30,7 +30,7 @@ WAIVER_ANNOTATIONS = (
 #: Annotations that choose the code of Jobs; to change one takes the verb `set-toolkit-image`.
 TOOLKIT_ANNOTATIONS = (keys.ANNOTATION_TOOLKIT_IMAGE, keys.ANNOTATION_TOOLKIT_KIND)
 #: Annotations that users set.
-USER_ANNOTATIONS = (*WAIVER_ANNOTATIONS, *TOOLKIT_ANNOTATIONS)
+USER_ANNOTATIONS = (*WAIVER_ANNOTATIONS, *TOOLKIT_ANNOTATIONS, keys.ANNOTATION_CONTINUE)
 #: Unknown annotations that are reported; a comparison of thousands with the known ones would take seconds.
 MAX_UNKNOWN = 20
 

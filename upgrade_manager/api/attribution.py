@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
-from upgrade_manager.api.keys import ANNOTATION_LAST_CHANGED_BY
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE, ANNOTATION_LAST_CHANGED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,10 +29,12 @@ FIELDS: Mapping[str, Callable[[UpgradePlanSpec], object]] = {
     "spec.force": lambda spec: spec.force,
     "spec.paused": lambda spec: spec.paused,
     "spec.nodeUpgradeOption.onMigrationFailure": lambda spec: spec.node_upgrade_option.on_migration_failure,
+    "spec.nodeUpgradeOption.pauseAfter": lambda spec: spec.node_upgrade_option.pause_after,
+    "spec.nodeUpgradeOption.pauseBefore": lambda spec: sorted(set(spec.node_upgrade_option.pause_before)),
     "spec.nodeUpgradeOption.pauseNodes": lambda spec: sorted(set(spec.node_upgrade_option.pause_nodes)),
 }
 #: The hashed annotations.
-ANNOTATIONS = WAIVER_ANNOTATIONS
+ANNOTATIONS = (ANNOTATION_CONTINUE, *WAIVER_ANNOTATIONS)
 
 
 def digest(spec: UpgradePlanSpec, annotations: Mapping[str, str]) -> str:

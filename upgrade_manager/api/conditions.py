@@ -64,6 +64,7 @@ CLEANUP_FAILED = "CleanupFailed"
 
 #: Reasons of Paused, beside Paused itself: something that has begun still runs, a node holds before a step.
 PAUSING = "Pausing"
+PAUSE_AFTER = "PauseAfter"
 PAUSE_BEFORE = "PauseBefore"
 
 # Limits of metav1.Condition, in characters.

@@ -53,6 +53,8 @@ ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
 ANNOTATION_FORBIDDEN_STOPS = f"{PREFIX}/forbidden-stops"
 #: On Jobs that reboot their node: the Node's status.nodeInfo.bootID when the Job was created.
 ANNOTATION_BOOT_ID = f"{PREFIX}/boot-id"
+#: On such a Job: "Reboot" if its command holds before the reboot, so that its duration says nothing.
+ANNOTATION_HOLDS = f"{PREFIX}/holds"
 
 #: On Events: the reconcile_id of the log lines of the reconcile that recorded it first.
 ANNOTATION_RECONCILE_ID = f"{PREFIX}/reconcile-id"
@@ -65,6 +67,8 @@ ANNOTATION_TOOLKIT_KIND = f"{PREFIX}/upgrade-toolkit-kind"
 ANNOTATION_SKIP_DETACHED_VOLUMES = f"{PREFIX}/skip-single-replica-detached-vol"
 ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
 ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
+#: Entries NODE:Drain and NODE:Reboot, comma-separated: nodes that hold and may go on (api/holds.py).
+ANNOTATION_CONTINUE = f"{PREFIX}/continue"
 
 #: On a plan, set at admission from the request's user; the manager copies it to status.createdBy.
 ANNOTATION_CREATED_BY = f"{PREFIX}/created-by"

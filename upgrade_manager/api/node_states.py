@@ -86,7 +86,9 @@ def resumed_entry(entry: object, *, now: datetime) -> object:
     state = state_of(entry.get("state")) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or state not in _AGAIN:
         return entry
-    kept = {key: value for key, value in entry.items() if key not in {"reason", "message"}}
+    # A step that is repeated holds again.
+    dropped = {"reason", "message", "holds", "continued"}
+    kept = {key: value for key, value in entry.items() if key not in dropped}
     return {**kept, "state": str(_AGAIN[state]), "since": format_time(now)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from upgrade_manager.api.holds import HoldPoint
 from upgrade_manager.api.migration_failure import OnMigrationFailure
 from upgrade_manager.api.model import ApiModel, StringList
 from upgrade_manager.api.names import NAME_PATTERN, NAMESPACE_PATTERN
@@ -61,6 +62,22 @@ class NodeUpgradeOption(ApiModel):
         "Annotation management.harvesterhci.io/on-migration-failure of a VirtualMachine decides for that one. The "
         "option may be changed at any time, and counts within seconds.",
         json_schema_extra={"enum": list(map(str, OnMigrationFailure))},
+    )
+    pause_before: StringList = Field(
+        default_factory=list,
+        description="Steps before which each node holds until you let it go on: upgrade-manager continue PLAN NODE. "
+        "Drain: before its first Job. Reboot: after its operating system is written and checked; with Harvester's "
+        "toolkit before the Job that does both. A step that has begun is not held.",
+        json_schema_extra={
+            "maxItems": len(HoldPoint),
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "description": "Name of a step.", "enum": list(map(str, HoldPoint))},
+        },
+    )
+    pause_after: int | None = Field(
+        default=None,
+        description="Number of upgraded nodes after which the upgrade pauses itself. Raise or remove it to go on.",
+        json_schema_extra={"format": "int32", "minimum": 1},
     )
 
 

@@ -11,6 +11,7 @@ from upgrade_manager.api.attempts import MAX_ATTEMPTS
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus, RemedyStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.display import DisplayStatus
+from upgrade_manager.api.holds import HoldPoint
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
@@ -79,6 +80,12 @@ class NodeUpgradeStatus(ApiModel):
         description="Human-readable details: progress, or the cause of a failure or retry.",
     )
     drain: DrainStatus = Field(default_factory=DrainStatus, description="Rancher's requests to drain the node.")
+    holds: str = Field(default="", description=f"Step before which it holds: {', '.join(HoldPoint)}; else absent.")
+    continued: list[str] = Field(
+        default_factory=list,
+        description="Steps before which users have let the node go on.",
+        json_schema_extra={"items": {"type": "string", "description": "Step."}},
+    )
 
 
 class AttemptStatus(ApiModel, json_schema_extra={"required": ["attempt", "begin"]}):
@@ -293,14 +300,10 @@ class UpgradePlanStatus(ApiModel):
         "while there is nothing.",
         json_schema_extra={"maxItems": MAX_PAST, "x-kubernetes-list-type": "atomic"},
     )
-    paused_by: str = Field(
-        default="",
-        description="User who paused the upgrade, as admission recorded it; absent while it is not paused.",
-    )
+    paused_by: str = Field(default="", description="User who paused the upgrade; absent while it is not paused.")
     queued_since: str = Field(
         default="",
-        description="Time since which the plan, or its next attempt, waits for what holds the cluster, in UTC; absent "
-        "unless it waits. After 24 hours it is refused.",
+        description="Time since which it waits for what holds the cluster, in UTC; after 24 hours it is refused.",
         json_schema_extra={"format": "date-time"},
     )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(

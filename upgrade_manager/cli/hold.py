@@ -1,14 +1,18 @@
-"""The commands `upgrade-manager pause PLAN` and `continue PLAN`: they set and remove `spec.paused`.
+"""The commands `upgrade-manager pause PLAN` and `continue PLAN [NODE]`: they change what holds an upgrade.
 
-user_commands.py starts them; pipeline/pause.py holds the plan.
+user_commands.py starts them; pipeline/pause.py holds the plan, and pipeline/continuations.py lets a node go on.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.holds import entry_of, held_nodes, read_entries
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of
+from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.pause import ATTEMPTS
 from upgrade_manager.cli.plans import choose, read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import ContinueOptions, HoldOptions
     from upgrade_manager.kube.objects import Object
+
+#: As in api.conditions, whose import would take as long as all the others.
+PAUSED, PAUSE_AFTER = "Paused", "PauseAfter"
 
 
 def hold(options: HoldOptions) -> int:
@@ -45,8 +52,9 @@ async def _hold(options: HoldOptions) -> int:
 
 async def _continue(options: ContinueOptions) -> int:
     async with connected(command="continue", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = await change(session, options.plan, continuing)
-    sys.stdout.write(f"{objects.name(plan)} goes on\n")
+        decide = partial(letting_past, node=options.node) if options.node else continuing
+        plan = await change(session, options.plan, decide)
+    sys.stdout.write(f"{options.node or objects.name(plan)} goes on\n")
     return 0
 
 
@@ -61,9 +69,28 @@ def pausing(plan: Object) -> Object:
 
 def continuing(plan: Object) -> Object:
     """Return the change that lets the plan go on. Raises CommandError for a plan that does not hold."""
-    if not objects.is_true(plan, "spec", "paused"):
-        raise CommandError(f"{objects.name(plan)} is not paused")
-    return {"spec": {"paused": None}}
+    name = objects.name(plan)
+    fields: Object = {}
+    if objects.is_true(plan, "spec", "paused"):
+        fields = {"paused": None}
+    elif objects.text(objects.condition(plan, PAUSED), "reason") == PAUSE_AFTER:
+        fields = {"nodeUpgradeOption": {"pauseAfter": None}}
+    if not fields:
+        held = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
+        run = f"; {held} holds: upgrade-manager continue {name} {held}" if held else ""
+        raise CommandError(f"{name} is not paused{run}")
+    return {"spec": fields}
+
+
+def letting_past(plan: Object, *, node: str) -> Object:
+    """Return the change that lets the node go on. Raises CommandError for a node that does not hold."""
+    held = held_nodes(objects.mapping(plan, "status"))
+    if node not in held:
+        others = f"; what holds is {name_list(sorted(held))}" if held else "; no node holds"
+        raise CommandError(f"{node} does not hold before a step{others}")
+    known = read_entries(objects.annotations_of(plan).get(ANNOTATION_CONTINUE, ""))
+    added = list(dict.fromkeys([*known, entry_of(node, held[node])]))
+    return {} if added == known else {"metadata": {"annotations": {ANNOTATION_CONTINUE: ",".join(added)}}}
 
 
 async def change(session: Session, name: str, decide: Callable[[Object], Object]) -> Object:

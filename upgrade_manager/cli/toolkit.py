@@ -114,6 +114,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 node=options.node,
                 pod=options.pod,
                 shutdown=options.shutdown,
+                holds=options.holds,
                 client=client,
                 tree=HostTree(root),
                 programs=ChrootPrograms(root),

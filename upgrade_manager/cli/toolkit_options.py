@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.names import FIRST_ATTEMPT, is_object_name
 from upgrade_manager.resources.repository import ROOT
-from upgrade_manager.resources.toolkit import ISO_CHECKSUMS, NODE_NAME, PLAN_ATTEMPT, PLAN_NAME, POD_NAME
+from upgrade_manager.resources.toolkit import HOLDS, ISO_CHECKSUMS, NODE_NAME, PLAN_ATTEMPT, PLAN_NAME, POD_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -55,6 +55,8 @@ class ToolkitOptions:
     pod: str = ""
     #: vm-live-migrate-detector: stop the VMs that it finds.
     shutdown: bool = False
+    #: Hold before the reboot.
+    holds: bool = False
     kubeconfig: str = ""
     host_dir: str = "/host"
     #: URL of the directory with the ISO's content; "" for the Service in the cluster.
@@ -112,6 +114,7 @@ def toolkit_options(
         attempt=parse_attempt(environ.get(PLAN_ATTEMPT, "")),
         node=getattr(flags, "node", "") or variable(NODE_NAME, required=drains),
         pod=variable(POD_NAME, required=command in {"node post-drain", "node single-node-upgrade"}),
+        holds=bool(environ.get(HOLDS, "")),
         shutdown=getattr(flags, "shutdown", False),
         kubeconfig=flags.kubeconfig,
         host_dir=environ.get(HOST_DIR) or "/host",

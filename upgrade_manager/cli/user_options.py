@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.cli.toolkit_image_options import DEFAULT_TOOLKIT, add_toolkit_image_flags, toolkit_config
@@ -43,8 +44,10 @@ _WAIT_EPILOG = (
     "3 if it is stalled (--fail-on-stall), 124 after --timeout"
 )
 _PAUSE, _RESUME = "hold an upgrade, or nodes before they are drained", "let paused nodes go on"
-_CONTINUE = "let a paused upgrade go on"
-_CONTINUE_EPILOG = "exit status: 0; 1 if the plan is unknown or does not hold, or without access, 2 for a usage error"
+_CONTINUE = "let a paused upgrade go on, or a node that holds"
+_CONTINUE_EPILOG = "exit status: 0; 1 if nothing holds there, or without the plan or access, 2 for a usage error"
+_PAUSED_NODES = "names of nodes; without them the upgrade holds before the next phase or node"
+_HELD_NODE = "name of a node that pauseBefore holds; without it the plan goes on"
 _PAUSES_EPILOG = (
     "exit status: 0, also if nothing had to be changed; 1 for an unknown plan or node, or without access, 2 for a usage"
     " error"
@@ -155,6 +158,9 @@ class HoldOptions(PlanOptions):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinueOptions(PlanOptions):
     """Options of `upgrade-manager continue`."""
+
+    #: "" for the plan itself.
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,15 +274,9 @@ def _add_end(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
 
 
-def _add_pause(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
-    text = "names of nodes; without them the upgrade holds before the next phase or node"
-    parser.add_argument("nodes", metavar="NODE", nargs="*", type=object_name, help=text)
-
-
-def _add_resume(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="PLAN", type=object_name, help="name of the plan")
-    parser.add_argument("nodes", metavar="NODE", nargs="+", type=object_name, help="names of nodes")
+def _add_nodes(parser: argparse.ArgumentParser, *, nargs: str, text: str = "names of nodes") -> None:
+    _add_retry(parser)
+    parser.add_argument("node" if nargs == "?" else "nodes", metavar="NODE", nargs=nargs, type=object_name, help=text)
 
 
 def _add_retry(parser: argparse.ArgumentParser) -> None:
@@ -317,9 +317,9 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]]
     "status": (_STATUS, _STATUS_EPILOG, _add_status),
     "remedies": (_REMEDIES, _REMEDIES_EPILOG, _add_remedies),
     "wait": (_WAIT, _WAIT_EPILOG, _add_wait),
-    "pause": (_PAUSE, _PAUSES_EPILOG, _add_pause),
-    "continue": (_CONTINUE, _CONTINUE_EPILOG, _add_retry),
-    "resume": (_RESUME, _PAUSES_EPILOG, _add_resume),
+    "pause": (_PAUSE, _PAUSES_EPILOG, partial(_add_nodes, nargs="*", text=_PAUSED_NODES)),
+    "continue": (_CONTINUE, _CONTINUE_EPILOG, partial(_add_nodes, nargs="?", text=_HELD_NODE)),
+    "resume": (_RESUME, _PAUSES_EPILOG, partial(_add_nodes, nargs="+")),
     "retry": (_RETRY, _RETRY_EPILOG, _add_retry),
     "report": (_REPORT, _REPORT_EPILOG, _add_report),
     "bundle": (_BUNDLE, _BUNDLE_EPILOG, _add_bundle),
@@ -389,7 +389,7 @@ _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
     "remedies": _remedies_options,
     "wait": _wait_options,
     "pause": _pause_options,
-    "continue": lambda flags: ContinueOptions(**_plan(flags)),
+    "continue": lambda flags: ContinueOptions(**_plan(flags), node=flags.node or ""),
     "resume": _pause_options,
     "retry": lambda flags: RetryOptions(**_plan(flags)),
     "report": _report_options,

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.holds import HOLD_STEP
 from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
     ANNOTATION_FORBIDDEN_STOPS,
+    ANNOTATION_HOLDS,
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
@@ -87,7 +89,7 @@ class JobState:
     succeeded: str = ""
     #: The time of its completion; empty before.
     completed: str = ""
-    #: The seconds from its start to its completion; None before, and if a time is missing.
+    #: The seconds from its start to its completion; None before, if a time is missing, and for a Job that may hold.
     seconds: float | None = None
     #: True while a Pod runs, and from its success until the Job is complete.
     running: bool = False
@@ -128,7 +130,7 @@ class JobState:
             failing_since=_time(condition) if progress is Progress.RUNNING else "",
             succeeded=_met_at(conditions, "SuccessCriteriaMet") if progress is Progress.RUNNING else "",
             completed=completed,
-            seconds=_seconds(started, completed),
+            seconds=None if ANNOTATION_HOLDS in annotations else _seconds(started, completed),
             running=progress is Progress.RUNNING and _has_pod(status),
         )
 
@@ -136,6 +138,11 @@ class JobState:
     def is_resuming(self) -> bool:
         """True for a Job that was resumed, and that the Job controller has not started again yet."""
         return self.progress is Progress.RUNNING and bool(self.suspended_at) and not self.suspended
+
+    @property
+    def holds(self) -> bool:
+        """True while its command holds before the reboot, until a user lets it go on."""
+        return self.running and self.step.endswith(f" {HOLD_STEP}")
 
     @property
     def condition(self) -> str:

@@ -38,6 +38,7 @@ from upgrade_manager.nodes.sequencing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from upgrade_manager.api.spec import UpgradePlanSpec
     from upgrade_manager.facts.holders import Holder
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
@@ -168,6 +169,12 @@ def _takes_vms(node: Object) -> bool:
 
 
 Row: TypeAlias = "Callable[[NodeView, Surroundings], Closed | None]"
+
+
+def may_pause(spec: UpgradePlanSpec) -> bool:
+    """Return True for a plan that may pause; others enter none of the modules about pauses."""
+    option = spec.node_upgrade_option
+    return bool(spec.paused or option.pause_after or option.pause_before)
 
 
 def hold_back(decided: Sequence[Decided], around: Surroundings) -> tuple[list[Decided], dict[str, Closed]]:

@@ -1,50 +1,113 @@
 """The pauses of the node upgrade: which node holds before its next step, and whether anything still runs.
 
-pipeline/node_upgrade/phase.py passes the closed rows to the gate, and report.py says where the upgrade holds.
+pipeline/node_upgrade/holds.py passes the closed rows to the gate, and report.py says where the upgrade holds.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.holds import HoldPoint, entry_of
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.gate import Closed, GateRow
-from upgrade_manager.nodes.sequencing import is_in_progress
+from upgrade_manager.nodes.model import StartJob
+from upgrade_manager.nodes.sequencing import is_in_progress, starts_upgrade
+from upgrade_manager.resources.jobs import REBOOTING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from upgrade_manager.api.spec import UpgradePlanSpec
     from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided
 
 
-def find_pauses(decided: Iterable[Decided], spec: UpgradePlanSpec, *, plan: str) -> Mapping[str, Closed]:
-    """Return the row of each node that a pause holds before its next step."""
-    if not spec.paused:
-        return {}
-    way_out = Remedy("Continue it", command=f"upgrade-manager continue {plan}")
-    row = Closed(row=GateRow.PAUSE, name=plan, why="it is paused", ways_out=(way_out,))
-    return {view.name: row for view, _ in decided}
+def plan_pause(decided: Sequence[Decided], spec: UpgradePlanSpec, *, plan: str) -> Closed | None:
+    """Return the row that holds each node; None while the plan is not paused."""
+    after = spec.node_upgrade_option.pause_after
+    done = sum(view.is_upgraded or decision.is_done for view, decision in decided)
+    if spec.paused:
+        return _row(plan, "it is paused", command=f"upgrade-manager continue {plan}")
+    if after and done >= after:
+        return _row(plan, f"it pauses after {after} nodes", command=f"upgrade-manager continue {plan}")
+    return None
 
 
-def where_held(decided: Sequence[Decided], closed: Mapping[str, Closed], *, single: bool) -> str:
-    """Return where a paused upgrade holds, after "holds"; empty while something of it runs, and after the last node."""
-    paused = {name for name, row in closed.items() if row.row is GateRow.PAUSE}
+def held_point(
+    view: NodeView, decision: Decision, points: Collection[str], *, continued: Collection[str], is_own: bool
+) -> str:
+    """Return the point at which the node holds now; empty if it does not hold.
+
+    The Pod of our toolkit holds itself before the reboot; Harvester's reboots at the end of its Job, which does not
+    begin before.
+    """
+    found = (point for point in HoldPoint if point in points and entry_of(view.name, point) not in continued)
+    return next((point for point in found if _is_at(view, decision, point, is_own=is_own)), "")
+
+
+def _is_at(view: NodeView, decision: Decision, point: HoldPoint, *, is_own: bool) -> bool:
+    if point is HoldPoint.DRAIN:
+        is_started = view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
+        return not is_started and any(map(starts_upgrade, decision.effects))
+    if is_own:
+        return _holds_itself(view)
+    return any(isinstance(one, StartJob) and one.job_type in REBOOTING for one in decision.effects)
+
+
+def _holds_itself(view: NodeView) -> bool:
+    """Return True while the Pod of the node's Job holds before the reboot."""
+    job = view.os_upgrade
+    is_running = job is not None and job.progress is Progress.RUNNING and not job.suspended
+    return job is not None and is_running and job.holds
+
+
+def node_pause(node: str, point: str, *, plan: str) -> Closed:
+    """Return the row of a node that holds at the point."""
+    why = f"pauseBefore holds {node} before its {point.lower()}"
+    return _row(plan, why, command=f"upgrade-manager continue {plan} {node}")
+
+
+def _row(plan: str, why: str, *, command: str) -> Closed:
+    return Closed(row=GateRow.PAUSE, name=plan, why=why, ways_out=(Remedy("Continue it", command=command),))
+
+
+def without_reboot(view: NodeView, decision: Decision, row: Closed) -> Decision:
+    """Return the decision without the Job that reboots the node, which no row of the gate may hold back."""
+    left = tuple(one for one in decision.effects if not (isinstance(one, StartJob) and one.job_type in REBOOTING))
+    if left == decision.effects:
+        return decision
+    return replace(decision, state=view.state, effects=left, progress=f"{view.name}: waiting for {row}", holds=True)
+
+
+def where_held(
+    decided: Sequence[Decided], *, held: Mapping[str, str], closed: Mapping[str, Closed], single: bool, is_paused: bool
+) -> str:
+    """Return where a paused upgrade holds, after "holds"; empty while something of it runs, and after the last node.
+
+    `held` are the nodes that hold by pauseBefore, each with its point. A plan that `is_paused` holds also before nodes
+    that Rancher has not reached.
+    """
+    paused = {name for name, row in closed.items() if row.row is GateRow.PAUSE} | held.keys()
     if any(_runs(view, decision, is_held=view.name in paused) for view, decision in decided):
         return ""
     left = [view.name for view, decision in decided if not decision.is_done]
+    for point in HoldPoint:
+        if names := [name for name in left if held.get(name) == point]:
+            return f"before the {point.lower()} of {name_list(names)}"
     step = "upgrade" if single else "drain"
-    held = sorted(paused & set(left))
-    if held:
-        return f"before the {step} of {name_list(held)}"
-    return f"before the {step} of the next node" if left else ""
+    if names := sorted(paused & set(left)):
+        return f"before the {step} of {name_list(names)}"
+    return f"before the {step} of the next node" if left and is_paused else ""
 
 
 def _runs(view: NodeView, decision: Decision, *, is_held: bool) -> bool:
     """Return True while a Job of the node runs, Rancher works on it, or it reboots."""
+    if _holds_itself(view):
+        return False
     if any(job.progress is Progress.RUNNING and not job.suspended for job in view.jobs.values()):
         return True
     return not is_held and not decision.is_done and (is_in_progress(view, decision) or view.under_way)

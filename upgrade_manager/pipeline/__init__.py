@@ -8,6 +8,7 @@ phases          the phases, one module each; `node_upgrade` is the phase with a 
 host_changes    the changes of all hosts around the Jobs, as a table
 conclusion      the end of a plan, step by step
 pause           where a paused plan holds, and the conditions and events about it
+continuations   the entries by which users let nodes go on that hold
 attempt         a new attempt of a plan that has failed
 settings        the settings of the cluster that the node upgrade changes and gives back
 ending          the end of a plan, and the objects that pass to the next plan

@@ -32,7 +32,7 @@ from upgrade_manager.resources.suc_plan import PlanSettings
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
@@ -290,9 +290,9 @@ class ReconcileContext:
         await self.client.delete_collection(resource, namespace=namespace, label_selector=selector)
         write_log.removed_all(resource, namespace=namespace, selector=selector)
 
-    async def annotate(self, values: dict[str, str]) -> None:
+    async def annotate(self, values: Mapping[str, str | None]) -> None:
         """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if the plan has changed."""
-        await self._write_metadata({"annotations": values})
+        await self._write_metadata({"annotations": dict(values)})
 
     async def claim(self) -> None:
         """Set finalizer and label, and remove annotations that were copied with the manifest of an earlier plan."""

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName, phase_of
+from upgrade_manager.nodes.gate import may_pause
 from upgrade_manager.pipeline import holders, pause, write_log
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.holders import Place
@@ -127,7 +128,7 @@ def _next_message(ctx: ReconcileContext, following: Phase | None) -> str:
 
 async def _held_before(ctx: ReconcileContext, phase: PhaseName) -> Waiting | None:
     """Return the wait of a paused plan, or for a holder of the cluster, before the phase."""
-    paused = pause.before(ctx, phase) if ctx.plan.spec.paused else None
+    paused = pause.before(ctx, phase) if may_pause(ctx.plan.spec) else None
     if paused is not None or phase not in _ASKED:
         return paused
     return await holders.wait(ctx, _ASKED[phase])

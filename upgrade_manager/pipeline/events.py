@@ -48,6 +48,8 @@ _ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETT
 #: Of the whole plan.
 UPGRADE_PAUSED = "UpgradePaused"
 UPGRADE_CONTINUED = "UpgradeContinued"
+#: Of a node that held by pauseBefore.
+NODE_CONTINUED = "NodeContinued"
 TOOLKIT_IMAGE_CHOSEN = "ToolkitImageChosen"
 TOOLKIT_TAG_GUESSED = "ToolkitTagGuessed"
 _RANKS = {
@@ -56,6 +58,7 @@ _RANKS = {
     TOOLKIT_TAG_GUESSED: "t1",
     UPGRADE_PAUSED: "p0",
     UPGRADE_CONTINUED: "p1",
+    NODE_CONTINUED: "p2",
 }
 _MILESTONES = frozenset(map(str, MilestoneReason))
 #: Characters of the plan's name, of up to 253, in an event's name.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
     ANNOTATION_FORBIDDEN_STOPS,
+    ANNOTATION_HOLDS,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PROGRESS,
@@ -58,7 +59,7 @@ UNSEEN_TTL = 10.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset(
-    {ANNOTATION_BOOT_ID, ANNOTATION_FORBIDDEN_STOPS, ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME}
+    {ANNOTATION_BOOT_ID, ANNOTATION_FORBIDDEN_STOPS, ANNOTATION_HOLDS, ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME}
 )
 #: Annotations and other metadata of a Node that the transform keeps unchanged.
 _NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})

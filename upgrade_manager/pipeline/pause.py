@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.conditions import (
+    PAUSE_AFTER,
     PAUSE_BEFORE,
     PAUSED,
     PAUSING,
@@ -19,10 +20,14 @@ from upgrade_manager.api.conditions import (
     find_condition,
     remove_condition,
 )
+from upgrade_manager.api.holds import held_nodes
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE
+from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline import continuations
 from upgrade_manager.pipeline.events import UPGRADE_CONTINUED, UPGRADE_PAUSED
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.release.version import InvalidVersion, Version
@@ -37,6 +42,11 @@ if TYPE_CHECKING:
 #: The time after which the condition about the recovery of VMs is set, and the release that needs it.
 RECOVERY_NOTICE = timedelta(hours=1)
 _WITHOUT_RECOVERY = (1, 9, 0)
+#: The cause of a pause that no user has begun, by its reason.
+_CAUSES = {
+    PAUSE_AFTER: "Paused by spec.nodeUpgradeOption.pauseAfter",
+    PAUSE_BEFORE: "Paused by spec.nodeUpgradeOption.pauseBefore",
+}
 #: Characters of a user's name.
 _MAX_USER = 100
 _RECOVERY_OFF = (
@@ -45,28 +55,42 @@ _RECOVERY_OFF = (
 )
 
 
-def is_paused(ctx: ReconcileContext) -> bool:
-    """Return True if the plan holds before what comes next; nothing comes after the last phase."""
-    return ctx.plan.spec.paused and phase_of(ctx.status.phase) is not PHASES[-1]
+def reason_of(ctx: ReconcileContext) -> str:
+    """Return why the plan holds before what comes next; empty if it goes on, and in the last phase."""
+    spec = ctx.plan.spec
+    after = spec.node_upgrade_option.pause_after
+    if phase_of(ctx.status.phase) is PHASES[-1]:
+        return ""
+    if spec.paused:
+        return PAUSED
+    done = upgraded_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]}) if after else 0
+    return PAUSE_AFTER if after and done >= after else ""
 
 
 def before(ctx: ReconcileContext, phase: PhaseName) -> Waiting | None:
     """Return the wait of a paused plan before the phase."""
-    if not is_paused(ctx):
+    if not reason_of(ctx):
         return None
     return Waiting(message=f"Paused before phase {phase}", waits=(), held=f"before phase {phase}")
 
 
 async def observe(ctx: ReconcileContext) -> None:
-    """Send the event of the recorded pause, and end a pause that the user has ended, before anything begins."""
+    """Let nodes go on that users name, send the event of the recorded pause, and end a pause that users have ended.
+
+    Nothing begins before these are written.
+    """
+    if ANNOTATION_CONTINUE in ctx.plan.annotations.raw:
+        await continuations.take(ctx, user=user_of(ctx))
     began = _began(ctx)
     if began is None:
         return
     status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
-    by, about = ctx.status["pausedBy"], objects.text(recorded, "lastTransitionTime")
+    about, reason = objects.text(recorded, "lastTransitionTime"), objects.text(recorded, "reason")
     phase = _phase_at(status, about)
-    ctx.events.once(ctx.raw, UPGRADE_PAUSED, f"Paused by {by}", about=about, phase=phase, at=began)
-    if is_paused(ctx) or recorded.get("reason") == PAUSE_BEFORE:
+    cause, by = _CAUSES.get(reason), ctx.status["pausedBy"]
+    paused = f"{cause} (last change of the plan: {by})" if cause else f"Paused by {by}"
+    ctx.events.once(ctx.raw, UPGRADE_PAUSED, paused, about=about, phase=phase, at=began)
+    if reason_of(ctx) or _is_node_held(ctx):
         return
     lasted = format_duration(seconds_between(began, ctx.now()))
     text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
@@ -80,14 +104,22 @@ async def observe(ctx: ReconcileContext) -> None:
 
 def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     """Set the conditions of a paused plan; return its wait, which is no blocker where nothing runs."""
-    if not is_paused(ctx):
+    reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
+    if not reason:
         return waiting
     began = _began(ctx) or ctx.now()
     ctx.status["pausedBy"] = ctx.status["pausedBy"] or user_of(ctx)
     ctx.status["estimatedCompletion"] = None
-    ctx.status.mark(PAUSED, PAUSED if waiting.held else PAUSING, _message(ctx, waiting, began))
+    shown = PAUSING if reason == PAUSED and not waiting.held else reason
+    ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
     after = [seconds for seconds in (waiting.after, _report_recovery(ctx, began)) if seconds is not None]
     return waiting.at_rest(after=min(after, default=None)) if waiting.held else waiting.again(min(after, default=None))
+
+
+def _is_node_held(ctx: ReconcileContext) -> bool:
+    """Return True if a node holds by pauseBefore as it is now."""
+    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    return not set(ctx.plan.spec.node_upgrade_option.pause_before).isdisjoint(held.values())
 
 
 def end(ctx: ReconcileContext) -> None:
@@ -103,14 +135,18 @@ def user_of(ctx: ReconcileContext) -> str:
     return name if len(name) <= _MAX_USER else f"{name[:_MAX_USER]}…"
 
 
-def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime) -> str:
+def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime, *, reason: str) -> str:
     """Return since when and by whom, where it holds and what runs, with the command at the end."""
-    who = f"by {ctx.status['pausedBy']} at {format_clock(began)}"
-    command = f"upgrade-manager continue {ctx.owner.name}"
+    by = ctx.status["pausedBy"]
+    cause = f"Paused by {by}" if reason == PAUSED else f"{_CAUSES[reason]} (last change of the plan: {by})"
+    begun = f"{cause} at {format_clock(began)}"
+    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    node = f" {next(iter(held))}" if reason == PAUSE_BEFORE and held else ""
+    command = f"upgrade-manager continue {ctx.owner.name}{node}"
     if waiting.held:
-        return f"Paused {who}. The upgrade holds {waiting.held}, and nothing of it runs. To continue: {command}"
+        return f"{begun}. The upgrade holds {waiting.held}, and nothing of it runs. To continue: {command}"
     runs = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
-    return f"Paused {who}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
+    return f"{begun}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
 
 
 def _next_point(ctx: ReconcileContext) -> str:

@@ -10,12 +10,13 @@ import structlog
 
 from upgrade_manager.api.attempts import is_requested
 from upgrade_manager.api.in_progress import blocks_next_plan
-from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE, FINALIZER
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.nodes.gate import may_pause
 from upgrade_manager.pipeline import blocker_report, conclusion, pause, write_log
 from upgrade_manager.pipeline.acceptance import Acceptance
 from upgrade_manager.pipeline.context import ReconcileContext
@@ -205,7 +206,7 @@ class PlanReconciler:
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
-        if ctx.status["pausedBy"]:
+        if ctx.status["pausedBy"] or ANNOTATION_CONTINUE in ctx.plan.annotations.raw:
             await pause.observe(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
@@ -230,7 +231,7 @@ class PlanReconciler:
         return await self._end(ctx)
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
-        if ctx.plan.spec.paused:
+        if may_pause(ctx.plan.spec):
             waiting = pause.report(ctx, waiting)
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.holds import HoldPoint
 from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
+    ANNOTATION_HOLDS,
     HARVESTER_SYSTEM,
     LABEL_JOB_TYPE,
     LABEL_NODE,
@@ -18,6 +20,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import FIRST_ATTEMPT, label_value
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.resources.toolkit import (
+    HOLDS,
     NODE_NAME,
     PLAN_ATTEMPT,
     PLAN_NAME,
@@ -51,6 +54,8 @@ class JobSettings:
     service_account: str
     #: Of the ISO's files, by path: what our toolkit checks before it uses what it downloads.
     checksums: Mapping[str, str] = field(default_factory=dict)
+    #: True if the Jobs that reboot a node hold before the reboot, which our toolkit does.
+    holds: bool = False
 
 
 def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
@@ -91,8 +96,10 @@ def node_job(
     job["metadata"]["labels"] |= {key: value for key, value in marks.items() if value}
     env = [*plan_variables(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
     if job_type in REBOOTING:
-        job["metadata"] |= {"annotations": {ANNOTATION_BOOT_ID: boot_id}} if boot_id else {}
-        env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
+        held = str(HoldPoint.REBOOT) if settings.holds else ""
+        annotations = {ANNOTATION_BOOT_ID: boot_id, ANNOTATION_HOLDS: held}
+        job["metadata"] |= _annotated({key: value for key, value in annotations.items() if value})
+        env += _reboot_variables(held)
     apply = container(settings, ["upgrade_node.sh"], env) | {
         "args": [job_type.value],
         "securityContext": {"privileged": True},
@@ -106,6 +113,16 @@ def node_job(
     }
     job["spec"] = job_spec(job, settings, pod) | ({"suspend": True} if suspended else {})
     return job
+
+
+def _annotated(annotations: dict[str, str]) -> dict[str, Any]:
+    return {"annotations": annotations} if annotations else {}
+
+
+def _reboot_variables(held: str) -> list[dict[str, Any]]:
+    """Return the variables of a Job that reboots its node; our toolkit waits for its Pod, and may hold before."""
+    pod = {"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return [*([{"name": HOLDS, "value": held}] if held else []), pod]
 
 
 def restore_job(

@@ -19,6 +19,8 @@ PLAN_NAME = "HARVESTER_UPGRADEPLAN_NAME"
 PLAN_ATTEMPT = "HARVESTER_UPGRADEPLAN_ATTEMPT"
 NODE_NAME = "HARVESTER_UPGRADE_NODE_NAME"
 POD_NAME = "HARVESTER_UPGRADE_POD_NAME"
+#: Set to "Reboot" if the Pod holds before the reboot; only our toolkit reads it.
+HOLDS = "HARVESTER_UPGRADE_HOLDS"
 #: Checksums of the ISO's files (api/checksums), which only our toolkit reads.
 ISO_CHECKSUMS = "HARVESTER_UPGRADE_CHECKSUMS"
 

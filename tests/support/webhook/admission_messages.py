@@ -102,7 +102,7 @@ CLUSTER: dict[Any, list[Any]] = {
     ],
 }
 SPECS: list[dict[str, Any]] = [
-    {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-9"], "onMigrationFailure": "Wait"}},
+    {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-9"], "pauseAfter": 9, "onMigrationFailure": "Wait"}},
     {"version": "v9.0.0"},
     {"image": "iso"},
     {"image": "missing"},

@@ -25,12 +25,13 @@ SCENARIOS = [
     for name in sorted(path.stem for path in Path("hack/scenarios").glob("*.yaml"))
     if name != "nodes-1000"
 ]
-SPEC = {"version": "v1.8.0", "image": "iso", "nodeUpgradeOption": {"pauseNodes": ["n1"]}}
+SPEC = {"version": "v1.8.0", "image": "iso", "nodeUpgradeOption": {"pauseNodes": ["n1"], "pauseAfter": 1}}
 #: The kinds that each check reads.
 READS = {
     "version": (resources.VERSIONS, resources.SETTINGS),  # and, for a Version that exists, nodes and Rancher's cluster
     "image": (resources.VIRTUAL_MACHINE_IMAGES,),
     "pause list": (resources.NODES,),
+    "pause after": (resources.NODES,),
     "annotations": (),
     "toolkit image": (),
     "VM migration": (),

@@ -78,11 +78,13 @@ SPECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "toolkit image": (VERSION, VERSION),
     "VM migration": (VERSION, {**VERSION, "nodeUpgradeOption": {"onMigrationFailure": "Wait"}}),
     "pause list": (pausing("node-0", "node-1"), pausing("node-0", "node-9")),
+    "pause after": ({"nodeUpgradeOption": {"pauseAfter": 3}}, {"nodeUpgradeOption": {"pauseAfter": 4}}),
 }
 REPORTED: dict[str, list[str]] = {
     "version": ["Version harvester-system/v9 does not exist"],
     "image": [f"{ISO} lacks the annotation"],
     "pause list": ["spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist"],
+    "pause after": ["The cluster has 3 nodes, so that the upgrade never pauses after 4. Use at most 3"],
     "annotations": [],
     "toolkit image": [],
     "VM migration": ["Harvester's toolkit (kind harvester) cannot wait"],

@@ -9,6 +9,7 @@ waits          the waits of the nodes, for the finders of blockers; `gate_waits`
 managed_nodes  checks of the nodes to upgrade, which other phases share
 missing_nodes  nodes that are not in the cache
 held_targets   VMs that only a node takes which an earlier upgrade holds cordoned
+holds          the nodes that a pause holds
 vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them
 contest        counts the removals of the hooks by another client
 report         message and waits, milestones as events, and the estimated end
@@ -20,6 +21,7 @@ __all__ = [
     "failure",
     "gate_waits",
     "held_targets",
+    "holds",
     "job_waits",
     "managed_nodes",
     "missing_nodes",

@@ -5,10 +5,12 @@ phase.py calls it with the decisions of `nodes`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.holds import HoldPoint
 from upgrade_manager.api.keys import (
     ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_PENDING_OS_IMAGE,
@@ -18,6 +20,7 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
     JobType,
 )
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.facts import holders as facts
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
@@ -66,7 +69,7 @@ async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
         case StartJob(node=node, job_type=job_type, request=request):
             job = node_job(
                 ctx.owner,
-                ctx.job_settings,
+                replace(ctx.job_settings, holds=_holds_itself(ctx)),
                 node=node,
                 job_type=job_type,
                 suspended=effect.suspended,
@@ -86,6 +89,11 @@ async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
         case RemoveTaint(node=node):
             await remove_taint(ctx, node)
+
+
+def _holds_itself(ctx: ReconcileContext) -> bool:
+    """Return True if the Jobs that reboot a node hold before; Harvester's toolkit cannot."""
+    return HoldPoint.REBOOT in ctx.plan.spec.node_upgrade_option.pause_before and is_own(ctx.status["toolkitImage"])
 
 
 async def remove_taint(ctx: ReconcileContext, name: str) -> None:

@@ -17,14 +17,13 @@ from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.nodes.gate import Surroundings, hold_back, reads_others, unobserved_beside, with_passing
+from upgrade_manager.nodes.gate import Surroundings, hold_back, may_pause, reads_others, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
-from upgrade_manager.nodes.pauses import find_pauses
 from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
+from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, holds, missing_nodes, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, holder_at_gate, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.failure import node_failure
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import record_kubernetes, unknown_pause_nodes
@@ -243,7 +242,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     absent = {**state.missing, **(await missing_nodes.find_missing_of(ctx, beside) if beside else {})}
     held = {view.name for view, _ in decisions if view.is_held}
     waiting = await held_targets.find_waiting(ctx, state.observed, decisions, held=held) if held else {}
-    paused = find_pauses(decisions, spec, plan=ctx.owner.name) if spec.paused else {}
+    decisions, paused = holds.hold(ctx, decisions) if may_pause(spec) else (decisions, {})
     around = Surroundings.of(
         state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back, paused=paused
     )

@@ -18,13 +18,13 @@ from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.estimate import completion, finishes
-from upgrade_manager.nodes.gate import is_down_before
+from upgrade_manager.nodes.gate import is_down_before, may_pause
 from upgrade_manager.nodes.milestones import MilestoneReason, reached
 from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
 from upgrade_manager.nodes.next_node import next_node_message, undrained
-from upgrade_manager.nodes.pauses import where_held
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import paused_message
+from upgrade_manager.pipeline.node_upgrade import holds
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.lost_hooks import report_undrained
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_hooked
@@ -182,7 +182,7 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
     is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
     gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back, missing=missing) if is_held else ()
     waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
-    held = where_held(state.decisions, state.closed, single=state.single is not None) if ctx.plan.spec.paused else ""
+    held = holds.where(ctx, state) if may_pause(ctx.plan.spec) else ""
     return Waiting(message=progress_message(shown, state, done=done), waits=waiting, held=held)
 
 

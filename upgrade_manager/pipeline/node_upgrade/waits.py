@@ -92,7 +92,7 @@ class NodeWaits:
             for type_, job in view.jobs.items():
                 # The phase resumes a first Job itself, when the node's turn comes.
                 is_first = job.suspended and type_ in FIRST_JOBS
-                if job.progress is Progress.RUNNING and not is_first:
+                if job.progress is Progress.RUNNING and not (is_first or job.holds):
                     yield from resumed_wait(self.ctx, job, work=type_, node=view.name) or running_waits(
                         self.ctx, job, work=type_, node=view.name, finished=finished.get(type_, ())
                     )

@@ -7,6 +7,7 @@ from upgrade_manager.toolkit.images.kept_archives import archives_left, remove_a
 from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
 from upgrade_manager.toolkit.os.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
 from upgrade_manager.toolkit.os.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.os.reboot_hold import HOLD_BEFORE_REBOOT
 from upgrade_manager.toolkit.run.attempts import WAIT_FOR_EARLIER_ATTEMPTS
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms.drain_taint import drain_taint_present, remove_drain_taint
@@ -19,5 +20,6 @@ STEPS = (
     Step(name="remove-drain-taint", timeout=300, missing=drain_taint_present, act=remove_drain_taint),
     *PREPARE_STEPS,
     *INSTALL_STEPS,
+    HOLD_BEFORE_REBOOT,
     ARRANGE_REBOOT,
 )

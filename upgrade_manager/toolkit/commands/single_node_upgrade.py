@@ -21,6 +21,7 @@ from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
 from upgrade_manager.toolkit.os.os_release import runs_release
 from upgrade_manager.toolkit.os.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
 from upgrade_manager.toolkit.os.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.os.reboot_hold import HOLD_BEFORE_REBOOT
 from upgrade_manager.toolkit.run.attempts import WAIT_FOR_EARLIER_ATTEMPTS
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms.drain_taint import drain_taint_present, remove_drain_taint
@@ -51,5 +52,6 @@ STEPS = (
     Step(name="remove-archives", timeout=300, missing=archives_left, act=remove_archives),
     Step(name="remove-drain-taint", timeout=900, missing=drain_taint_present, act=remove_drain_taint),
     *INSTALL_STEPS,
+    HOLD_BEFORE_REBOOT,
     ARRANGE_REBOOT,
 )

@@ -7,6 +7,7 @@ state_file  elemental's record of the installation
 state_device  the state partition's device, and its second mount
 kernel_arguments  keeps the names of NICs by GRUB's arguments for the kernel; `grub_files` are the files of GRUB
 running_image  the image that the host runs; `boot_assessment` has GRUB's mark of a boot that did not end
+reboot_hold  the hold before the reboot, until a user lets the node go on
 reboot      the reboot after the Pod has succeeded
 """
 
@@ -18,6 +19,7 @@ __all__ = [
     "os_rootfs",
     "os_upgrade",
     "reboot",
+    "reboot_hold",
     "running_image",
     "state_device",
 ]

@@ -41,6 +41,8 @@ class ToolkitContext:
     node: str
     #: The name of the Pod that runs the command; empty where the command does not need it.
     pod: str
+    #: True if the command holds before the reboot.
+    holds: bool = False
     #: True if the command vm-live-migrate-detector stops the VMs that it finds.
     shutdown: bool
     client: Client

@@ -1,0 +1,82 @@
+"""Nodes that hold before a step, until a user lets each go on by an entry of the annotation `continue`.
+
+The node upgrade records in a node's status where it holds (`holds`) and what it was let past (`continued`); the command
+line and the webhook read that. All functions read raw objects, for commands without pydantic; status.py has the model.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+#: The step of our toolkit's Job in which its Pod holds before the reboot.
+HOLD_STEP = "hold-before-reboot"
+
+
+class HoldPoint(StrEnum):
+    """A step of a node's upgrade before which it holds, a value of `spec.nodeUpgradeOption.pauseBefore`."""
+
+    DRAIN = "Drain"
+    REBOOT = "Reboot"
+
+
+def entry_of(node: str, point: str) -> str:
+    """Return the entry of the annotation that lets the node past the point."""
+    return f"{node}:{point}"
+
+
+def read_entries(text: str) -> list[str]:
+    """Return the entries of the annotation, each once, in their order."""
+    return list(dict.fromkeys(entry for part in text.split(",") if (entry := part.strip())))
+
+
+def held_nodes(status: Mapping[str, Any]) -> dict[str, str]:
+    """Return the nodes that hold, each with its point."""
+    return {name: str(entry["holds"]) for name, entry in _nodes(status) if entry.get("holds")}
+
+
+def continued(status: Mapping[str, Any]) -> frozenset[str]:
+    """Return the entries that were carried out."""
+    return frozenset(
+        entry_of(name, point)
+        for name, entry in _nodes(status)
+        if isinstance(points := entry.get("continued"), list)
+        for point in points
+    )
+
+
+def with_holds(nodes: Mapping[str, Any], points: Mapping[str, str]) -> dict[str, Any]:
+    """Return the nodes' entries with the point at which each holds; an empty point is that of a node that does not."""
+    found = {name: (entry, points.get(name, "")) for name, entry in nodes.items()}
+    return {
+        name: {**{key: value for key, value in entry.items() if key != "holds"}, **({"holds": point} if point else {})}
+        for name, (entry, point) in found.items()
+    }
+
+
+def with_continued(nodes: Mapping[str, Any], *, node: str, point: str) -> dict[str, Any]:
+    """Return the nodes' entries after a user has let the node go on, which holds there."""
+    entry = {key: value for key, value in nodes[node].items() if key != "holds"}
+    return {**nodes, node: {**entry, "continued": sorted({*entry.get("continued", []), point})}}
+
+
+def refusal(status: Mapping[str, Any], entry: str) -> str:
+    """Return why an entry lets nothing go on; empty for one of a node that holds there."""
+    held = held_nodes(status)
+    if entry in {entry_of(name, point) for name, point in held.items()}:
+        return ""
+    node, _, point = entry.rpartition(":")
+    others = ", ".join(entry_of(name, known) for name, known in held.items())
+    now = f"; what holds is {others}" if others else "; no node holds"
+    if not node or point not in set(HoldPoint):
+        return f"{entry!r} is not NODE:{HoldPoint.DRAIN} or NODE:{HoldPoint.REBOOT}{now}"
+    return f"Node {node} does not hold before its {point.lower()}{now}"
+
+
+def _nodes(status: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    nodes = status.get("nodeUpgradeStatuses")
+    return [(name, one) for name, one in nodes.items() if isinstance(one, dict)] if isinstance(nodes, dict) else []

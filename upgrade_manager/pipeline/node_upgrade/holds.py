@@ -1,0 +1,52 @@
+"""The nodes that a pause holds: `phase` asks it in each decision, `report` where the upgrade holds.
+
+nodes/pauses.py decides. pipeline/continuations.py lets a node go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.holds import continued, held_nodes, with_holds
+from upgrade_manager.api.toolkit_image import is_own
+from upgrade_manager.nodes.pauses import held_point, node_pause, plan_pause, where_held, without_reboot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from upgrade_manager.nodes.gate import Closed
+    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.node_upgrade.state import State
+
+
+def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided], Mapping[str, Closed]]:
+    """Record where nodes hold; return the decisions without reboots that hold, and the row of each node that holds."""
+    plan, option = ctx.owner.name, ctx.plan.spec.node_upgrade_option
+    status: dict[str, Any] = {"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]}
+    known, is_own_kind = continued(status), is_own(ctx.status["toolkitImage"])
+    points = {
+        view.name: held_point(view, decision, option.pause_before, continued=known, is_own=is_own_kind)
+        for view, decision in decisions
+    }
+    if nodes := ctx.status["nodeUpgradeStatuses"]:
+        ctx.status["nodeUpgradeStatuses"] = with_holds(nodes, points)
+    rows = {node: node_pause(node, point, plan=plan) for node, point in points.items() if point}
+    whole = plan_pause(decisions, ctx.plan.spec, plan=plan)
+    rows |= {} if whole is None else {view.name: rows.get(view.name, whole) for view, _ in decisions}
+    held = [
+        (
+            view,
+            without_reboot(view, decision, rows[view.name]) if points[view.name] and not is_own_kind else decision,
+        )
+        for view, decision in decisions
+    ]
+    return held, rows
+
+
+def where(ctx: ReconcileContext, state: State) -> str:
+    """Return where the upgrade holds; empty while something of it runs."""
+    whole = plan_pause(state.decisions, ctx.plan.spec, plan=ctx.owner.name)
+    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    is_single, is_paused = state.single is not None, whole is not None
+    return where_held(state.decisions, held=held, closed=state.closed, single=is_single, is_paused=is_paused)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import requested_attempt, taken_over
+from upgrade_manager.api.attempts import requested_attempt
+from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import PhaseName, recorded_phases

@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import DEGRADED, TAKEN_OVER, find_condition
 from upgrade_manager.api.names import FIRST_ATTEMPT
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.api.text import bounded_line
@@ -39,15 +38,6 @@ def is_requested(plan: Mapping[str, Any]) -> bool:
     """Return True for a plan that has failed, and whose next attempt the manager has not begun."""
     spec, status = plan.get("spec") or {}, plan.get("status") or {}
     return status.get("currentPhase") == FAILED and requested_attempt(spec) > attempt_of(status)
-
-
-def taken_over(status: Mapping[str, Any]) -> str:
-    """Return why a plan that has failed has no further attempt; empty unless another plan has taken over."""
-    degraded = find_condition(status.get("conditions"), DEGRADED) or {}
-    if degraded.get("reason") != TAKEN_OVER:
-        return ""
-    # The first sentence names the other plan.
-    return f"{str(degraded.get('message')).partition('. ')[0]}, so that this one has no further attempt"
 
 
 def retry_command(plan: str) -> str:

@@ -5,9 +5,14 @@ The reconciler accepts plans by it, and the webhook's check of concurrency denie
 
 from __future__ import annotations
 
-from upgrade_manager.api.conditions import PROGRESSING, TRUE, find_condition
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.conditions import DEGRADED, PROGRESSING, TAKEN_OVER, TRUE, find_condition
 from upgrade_manager.api.ledger import LedgerKind, recorded_entries
 from upgrade_manager.api.phases import PhaseName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: The resource of plans, for kubectl.
 UPGRADE_PLANS = "upgradeplans.management.harvesterhci.io"
@@ -29,3 +34,12 @@ def wait_command(plan: str) -> str:
 def blocks_next_plan(status: object) -> bool:
     """Return True while a plan that has ended must give settings back; other entries of its ledger pass on."""
     return any(LedgerKind(entry["kind"]).holds_next_plan for entry in recorded_entries(status))
+
+
+def taken_over(status: Mapping[str, Any]) -> str:
+    """Return why a plan that has failed has no further attempt; empty unless another plan has taken over."""
+    degraded = find_condition(status.get("conditions"), DEGRADED) or {}
+    if degraded.get("reason") != TAKEN_OVER:
+        return ""
+    # The first sentence names the other plan.
+    return f"{str(degraded.get('message')).partition('. ')[0]}, so that this one has no further attempt"

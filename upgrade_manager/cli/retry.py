@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import attempt_of, is_requested, taken_over
+from upgrade_manager.api.attempts import attempt_of, is_requested
+from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import requested_attempt, taken_over, with_begun
+from upgrade_manager.api.attempts import requested_attempt, with_begun
 from upgrade_manager.api.conditions import DEGRADED, find_condition
+from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import resumed_entry
 from upgrade_manager.api.phases import FAILED, PhaseName

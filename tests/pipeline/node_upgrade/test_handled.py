@@ -11,7 +11,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes import estimate
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.pipeline.node_upgrade import phase
+from upgrade_manager.pipeline.node_upgrade import report
 from upgrade_manager.pipeline.settings import overrides, rancher
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Mock:
 
 
 async def test_unchanged_nodes_are_reported_once(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    milestones = spied(monkeypatch, phase, "report_milestones")
+    milestones = spied(monkeypatch, report, "report_milestones")
     settings = spied(monkeypatch, overrides, "report_changed")
     await stage.begin("n1", "n2")
     for _ in range(2):

@@ -176,7 +176,10 @@ def spec_of(version: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-NO_OLD = "It is older than this program 0.1.0: it lacks spec.nodeUpgradeOption, spec.nodeUpgradeOption.pauseNodes."
+_LACKED = ", ".join(
+    f"spec.nodeUpgradeOption{one}" for one in ("", ".onMigrationFailure", ".pauseAfter", ".pauseBefore", ".pauseNodes")
+)
+NO_OLD = f"It is older than this program 0.1.0: it lacks {_LACKED}."
 CALL = "Internal error occurred: failed calling webhook"
 UNREAD = "An administrator grants it to you as NAME:"
 BROKEN: list[Any] = [

@@ -25,7 +25,10 @@ SKIPPED = PLAN.replace("name: demo", f'name: demo, annotations: {{{ANNOTATION_SK
 TOOLKIT_IMAGE = (
     "rancher/harvester-upgrade-toolkit:v1.8.0 (kind harvester), not pinned: a push to the registry can move the tag."
 )
-NEED_A_PLAN = {"creation", "release", "ISO", "version", "image", "pause list", "annotations", "toolkit image"}
+NEED_A_PLAN = {
+    *("creation", "release", "ISO", "version", "image", "pause list", "pause after", "annotations", "toolkit image"),
+    "VM migration",
+}
 
 
 async def command(*arguments: str, kubeconfig: Path, given: str = "") -> ProcessResult:
@@ -51,7 +54,9 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         assert lines[2].split() == ["CHECK", "RESULT", "DETAILS"]
         assert lines[3].split() == ["Harvester", "passed"]
         assert "the file has 1 KiB, and ISOs of Harvester have several GiB" in passed.out
-        assert lines[-2:] == [f"Toolkit image: {TOOLKIT_IMAGE}", "No check failed."]
+        assert lines[-3] == f"Toolkit image: {TOOLKIT_IMAGE}"
+        assert lines[-2].startswith("Stuck VMs: Stop: ")
+        assert lines[-1] == "No check failed."
 
         document = json.loads((await run("-o", "json")).out)
         assert {one["name"] for one in document["checks"] if one["outcome"] == "skipped"} == NEED_A_PLAN

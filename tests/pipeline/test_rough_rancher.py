@@ -105,6 +105,8 @@ async def leave_strays(simulation: Simulation) -> None:
     metadata = {"name": "unborn", "namespace": FLEET_LOCAL, "labels": {"rke.cattle.io/worker-role": "true"}}
     body: Object = {"apiVersion": MACHINES.api_version, "kind": MACHINES.kind, "metadata": metadata, "spec": spec}
     await simulation.client().create(MACHINES, body)
+    running = MergePatch({"status": {"phase": "Running"}})
+    await simulation.client().patch(MACHINES, "unborn", running, namespace=FLEET_LOCAL, subresource="status")
     secret = await simulation.client().get(SECRETS, await _secret(simulation, "node-0"), namespace=FLEET_LOCAL)
     await _stray(simulation, "of-a-deleted-machine", "never-was")
     await _stray(simulation, "without-a-machine")

@@ -22,7 +22,7 @@ BUILDERS = {
     "blockers/taints.py:_step": "taint",
     "blockers/upgrade_controller.py:_excluded": "excluded",
     "facts/drain_hooks.py:foreign_ways_out": "hook",
-    "facts/evictions.py:_allow_one": "budget",
+    "facts/evictions.py:_change_limits": "budget",
     "facts/evictions.py:delete": "ill-budget",
     "facts/node_obstacles.py:uncordon": "cordon",
     "facts/vm_obstacles.py:_stop": "vm",

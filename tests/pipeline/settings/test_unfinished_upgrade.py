@@ -166,7 +166,7 @@ async def test_next_plan_upgrades_from_the_version_before(
         "The upgrade from v1.6.1 to v1.7.0 has begun, and n2 does not run v1.7.0 yet. Until then only v1.7.0 or a "
         "patch of it is accepted, not v1.8.0"
     )
-    failed = Failed(cause=refusal, advice="Create a plan for that release")
+    failed = Failed(cause=refusal, advice="Create a plan for that release", immutable="spec.version")
     assert result == (Completed() if is_accepted else failed)
 
 

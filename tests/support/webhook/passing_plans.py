@@ -162,7 +162,7 @@ CLUSTERS = {
     "upgraded": _of(17, lambda one: run_release(one, "v1.8.0", nodes=True)),
     "too old": _of(8, lambda one: run_release(one, "v1.6.1", nodes=False)),
     "begun upgrade": _of(4, _begin),
-    "built-in upgrade and cordoned node": _of(1, _begin_builtin_and_cordon),
+    "built-in upgrade and cordoned node": _of(0, _begin_builtin_and_cordon),
     "no Harvester": _of(0, _remove_harvester),
 }
 

@@ -1,4 +1,4 @@
-"""The times of attempts in a raw status."""
+"""The attempts in a raw status, and their times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.attempts import idle_times, seconds_of_work, work_text
+from upgrade_manager.api.attempts import (
+    MAX_ATTEMPTS,
+    UNKNOWN_TIME,
+    idle_times,
+    is_requested,
+    requested_attempt,
+    retry_command,
+    seconds_of_work,
+    with_begun,
+    with_failed,
+    work_text,
+)
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -64,3 +75,67 @@ def test_idle_times_are_from_an_end_to_the_next_begin() -> None:
 )
 def test_work_of_an_upgrade_is_a_text(status: dict[str, Any], text: str) -> None:
     assert work_text(status, EPOCH + timedelta(seconds=6000)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [(None, 1), (1, 1), (2, 2), (0, 1), (-3, 1), (True, 1), ("2", 1), (2.0, 1)], ids=repr
+)
+def test_number_of_an_attempt_is_an_integer_from_1(value: object, number: int) -> None:
+    assert requested_attempt({"attempt": value}) == number
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        pytest.param({"spec": {"attempt": 2}, "status": {"currentPhase": "Failed"}}, True, id="requested"),
+        pytest.param({"spec": {"attempt": 2}, "status": {"currentPhase": "Failed", "attempt": 2}}, False, id="begun"),
+        pytest.param({"spec": {"attempt": 2}, "status": {"currentPhase": "Succeeded"}}, False, id="not failed"),
+        pytest.param({"spec": {}, "status": {"currentPhase": "Failed"}}, False, id="not requested"),
+        pytest.param({"spec": None, "status": None}, False, id="null"),
+        pytest.param({}, False, id="empty"),
+    ],
+)
+def test_next_attempt_is_requested_after_a_failure(plan: dict[str, Any], *, expected: bool) -> None:
+    assert is_requested(plan) is expected
+
+
+def test_command_requests_the_next_attempt() -> None:
+    assert retry_command("up") == "upgrade-manager retry up"
+
+
+FIRST = {"attempt": 1, "begin": at(0)}
+FAILED = {"end": at(60), "phase": "NodeUpgrade", "node": "n1", "cause": "it broke"}
+ACCEPTED = {"phaseTransitionTimestamps": [{"phaseTransitionTimestamp": at(0)}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({}, [{**FAILED, "attempt": 1, "begin": UNKNOWN_TIME}], id="no time recorded"),
+        pytest.param(ACCEPTED, [{**FAILED, **FIRST}], id="the first one"),
+        pytest.param(
+            {**ACCEPTED, "attempt": 2, "attempts": attempts((0, 20), (40, None))},
+            [{**FIRST, "end": at(20)}, {**FAILED, "attempt": 2, "begin": at(40)}],
+            id="the second one",
+        ),
+        pytest.param({**ACCEPTED, "attempts": [None, "x"]}, [{**FAILED, **FIRST}], id="unreadable"),
+    ],
+)
+def test_failure_ends_the_present_attempt(status: dict[str, Any], expected: list[dict[str, Any]]) -> None:
+    now = EPOCH + timedelta(seconds=60)
+    assert with_failed(status, phase="NodeUpgrade", node="n1", cause="it\nbroke", now=now) == expected
+
+
+def test_empty_fields_of_a_failure_are_left_out() -> None:
+    assert with_failed(ACCEPTED, phase="", node="", cause="", now=EPOCH) == [{**FIRST, "end": at(0)}]
+
+
+def test_new_attempt_has_its_begin() -> None:
+    known = {"attempts": attempts((0, 20))}
+    assert with_begun(known, attempt=2, now=EPOCH + timedelta(seconds=40)) == attempts((0, 20), (40, None))
+
+
+def test_oldest_attempts_are_left_out() -> None:
+    known = attempts(*((number, number) for number in range(MAX_ATTEMPTS)))
+    found = with_begun({"attempts": known}, attempt=MAX_ATTEMPTS + 1, now=EPOCH)
+    assert [entry["attempt"] for entry in found] == [*range(2, MAX_ATTEMPTS + 2)]

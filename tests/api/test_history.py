@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from tests.support.managers.displayed import START
-from upgrade_manager.api.history import NODE, UPGRADE, WARNINGS, Row, blockers_in, node_key, rows_of, versions_in
+from upgrade_manager.api.history import (
+    NODE,
+    UPGRADE,
+    WARNINGS,
+    Row,
+    blockers_in,
+    counted_id,
+    node_key,
+    rows_of,
+    versions_in,
+)
 
 FIRST = Row(
     id="13.n20-0123456789abcdef",
@@ -48,6 +58,13 @@ def test_row_is_read_as_it_was_written(row: Row, key: str, line: str) -> None:
     assert row.key == key
     assert row.line().startswith(line)
     assert rows_of({key: f"{row.line()}\n"}) == [row]
+
+
+def test_only_rows_without_a_unique_name_are_counted() -> None:
+    same = counted_id("u", "Warning", "DrainFailing", "m")
+    assert replace(REPEATED, id=same).is_counted
+    assert not FIRST.is_counted
+    assert same != counted_id("u", "Normal", "DrainFailing", "m")
 
 
 def test_text_of_a_row_is_one_line() -> None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress, wait_command
+from upgrade_manager.api.conditions import TAKEN_OVER
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress, taken_over, wait_command
 from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, new_entry
 
 INTERVAL = {"object": "Setting longhorn-system/x", "field": "value"}
@@ -57,3 +58,23 @@ def test_wait_command_waits_for_both_ends() -> None:
     assert wait_command("r") == (
         "kubectl wait --for=condition=Progressing=False --timeout=24h upgradeplans.management.harvesterhci.io r"
     )
+
+
+OTHER = "Plan up-2 has taken over. Delete this one"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "why"),
+    [
+        pytest.param(
+            [{"type": "Degraded", "reason": TAKEN_OVER, "message": OTHER}],
+            "Plan up-2 has taken over, so that this one has no further attempt",
+            id="taken over",
+        ),
+        pytest.param([{"type": "Degraded", "reason": "JobFailed", "message": OTHER}], "", id="failed"),
+        pytest.param([], "", id="no condition"),
+        pytest.param(None, "", id="null"),
+    ],
+)
+def test_plan_after_which_another_started_has_no_attempt(conditions: object, why: str) -> None:
+    assert taken_over({"conditions": conditions}) == why

@@ -154,6 +154,12 @@ def test_every_name_has_a_valid_dns_label(name: str) -> None:
     assert dns_label(label) == label
 
 
+@pytest.mark.parametrize(("attempt", "end"), [(1, ""), (2, "-a2"), (11, "-a11")])
+def test_names_of_later_attempts_have_their_number(attempt: int, end: str) -> None:
+    name = component_name("up", Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node="node1", attempt=attempt)
+    assert name == f"up-node-upgrade-pre-drain-node1{end}"
+
+
 @pytest.mark.rule("api: names are PLAN-COMPONENT, and PLAN-COMPONENT-STEP-NODE for node Jobs")
 def test_component_names() -> None:
     name = component_name("up", Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node="node1")

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import functools
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.node_states import NodeState, late_pause, merge, started_nodes, state_of
+from upgrade_manager.api.node_states import NodeState, late_pause, merge, resumed_entry, started_nodes, state_of
 
 GROUPS = [
     {"ImagePreloading"},
@@ -34,6 +35,11 @@ def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
 def test_upgraded_states() -> None:
     upgraded = {"PostDrained", "SingleNodeUpgraded", "ImageCleaning", "ImageCleaned", "ImageCleanFailed"}
     assert {state.value for state in NodeState if state.upgraded} == upgraded
+
+
+def test_failed_states() -> None:
+    failed = {"PreDrainFailed", "PostDrainFailed", "SingleNodeUpgradeFailed"}
+    assert {state.value for state in NodeState if state.failed} == failed
 
 
 @pytest.mark.rule("api: within a group the first state is kept")
@@ -87,3 +93,27 @@ def test_pause_of_a_node_under_way_is_too_late() -> None:
     assert late_pause("n1", NodeState.PRE_DRAINING) == (
         "Node n1 is in pauseNodes and is not paused: its upgrade has started (PreDraining)"
     )
+
+
+@pytest.mark.parametrize(
+    ("failed", "again"),
+    [
+        ("ImagePreloadFailed", "ImagePreloading"),
+        ("PreDrainFailed", "PreDraining"),
+        ("PostDrainFailed", "PostDraining"),
+        ("SingleNodeUpgradeFailed", "SingleNodeUpgrading"),
+    ],
+)
+def test_new_attempt_repeats_the_job_that_failed(failed: str, again: str) -> None:
+    entry = {"state": failed, "reason": "r", "message": "m", "holds": "Drain", "continued": ["Drain"], "other": 1}
+    resumed = resumed_entry(entry, now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert resumed == {"state": again, "since": "2026-01-01T00:00:00Z", "other": 1}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"state": "PostDrained", "message": "m"}, {"state": "ImageCleanFailed"}, {"state": "New"}, {}, None, "x"],
+    ids=repr,
+)
+def test_other_entries_stay_in_a_new_attempt(entry: object) -> None:
+    assert resumed_entry(entry, now=datetime(2026, 1, 1, tzinfo=UTC)) == entry

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.support.server.kube_server import FedStream
 from upgrade_manager.kube.transport import Request, Response, Stream
 from upgrade_manager.kube.warnings import WarnedTransport, warnings_in
 
@@ -29,11 +31,17 @@ def test_texts_of_warnings_are_read(header: str, texts: list[str]) -> None:
 class Warning299:
     """A transport whose responses have a warning."""
 
+    def __init__(self) -> None:
+        self.stream = FedStream(headers={"warning": '299 - "mind it"'})
+        self.opened: list[Request] = []
+
     async def send(self, request: Request) -> Response:
         return Response(status=200, headers={"warning": '299 - "mind it"'}, body=request.body)
 
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        raise NotImplementedError
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[Stream]:
+        self.opened.append(request)
+        yield self.stream
 
 
 async def test_warning_of_a_response_is_shown() -> None:
@@ -41,3 +49,11 @@ async def test_warning_of_a_response_is_shown() -> None:
     request = Request(method="PATCH", path="/x", body=b"{}")
     assert (await WarnedTransport(Warning299(), shown.append).send(request)).status == 200
     assert shown == ["mind it"]
+
+
+async def test_warning_of_a_stream_is_not_shown() -> None:
+    shown: list[str] = []
+    inner, request = Warning299(), Request(method="GET", path="/x")
+    async with WarnedTransport(inner, shown.append).open(request) as stream:
+        assert stream is inner.stream
+    assert (inner.opened, shown) == ([request], [])

@@ -1,0 +1,99 @@
+"""Nodes that hold before a step, in a raw status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from upgrade_manager.api.holds import (
+    HoldPoint,
+    continued,
+    entry_of,
+    held_nodes,
+    read_entries,
+    refusal,
+    with_continued,
+    with_holds,
+)
+
+STATUS: dict[str, Any] = {
+    "nodeUpgradeStatuses": {
+        "n1": {"state": "PreDraining", "holds": "Reboot", "continued": ["Drain"]},
+        "n2": {"state": "UpgradePaused", "holds": "Drain"},
+        "n3": {"state": "PostDrained", "holds": "", "continued": ["Drain", "Reboot"]},
+    }
+}
+UNREADABLE = [
+    pytest.param({}, id="no nodes"),
+    pytest.param({"nodeUpgradeStatuses": None}, id="null"),
+    pytest.param({"nodeUpgradeStatuses": ["n1"]}, id="not a mapping"),
+    pytest.param({"nodeUpgradeStatuses": {"n1": None, "n2": "Drain", "n3": {"continued": "Drain"}}}, id="odd entries"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        pytest.param("", [], id="empty"),
+        pytest.param(" , ,", [], id="only commas"),
+        pytest.param("n1:Drain", ["n1:Drain"], id="one"),
+        pytest.param(" n2:Reboot ,n1:Drain\n", ["n2:Reboot", "n1:Drain"], id="in their order"),
+        pytest.param("n1:Drain,n2:Drain,n1:Drain", ["n1:Drain", "n2:Drain"], id="each once"),
+    ],
+)
+def test_entries_of_the_annotation(text: str, entries: list[str]) -> None:
+    assert read_entries(text) == entries
+
+
+def test_nodes_that_hold_and_what_they_were_let_past() -> None:
+    assert held_nodes(STATUS) == {"n1": "Reboot", "n2": "Drain"}
+    assert continued(STATUS) == {"n1:Drain", "n3:Drain", "n3:Reboot"}
+
+
+@pytest.mark.parametrize("status", UNREADABLE)
+def test_unreadable_status_has_no_holds(status: dict[str, Any]) -> None:
+    assert held_nodes(status) == {}
+    assert continued(status) == frozenset()
+
+
+def test_points_replace_those_of_before() -> None:
+    nodes = {"n1": {"state": "a", "holds": "Drain"}, "n2": {"state": "b"}, "n3": {"holds": "Drain"}}
+    found = with_holds(nodes, {"n1": "Reboot", "n2": "Drain", "n4": "Drain"})
+    assert found == {"n1": {"state": "a", "holds": "Reboot"}, "n2": {"state": "b", "holds": "Drain"}, "n3": {}}
+    assert nodes["n1"] == {"state": "a", "holds": "Drain"}
+
+
+@pytest.mark.parametrize(
+    ("node", "point", "expected"),
+    [
+        pytest.param("n2", HoldPoint.DRAIN, ["Drain"], id="its first point"),
+        pytest.param("n1", HoldPoint.REBOOT, ["Drain", "Reboot"], id="its second point"),
+        pytest.param("n1", HoldPoint.DRAIN, ["Drain"], id="each once"),
+    ],
+)
+def test_node_that_was_let_past_holds_no_longer(node: str, point: str, expected: list[str]) -> None:
+    nodes = STATUS["nodeUpgradeStatuses"]
+    found = with_continued(nodes, node=node, point=point)
+    assert found == {**nodes, node: {"state": nodes[node]["state"], "continued": expected}}
+    assert entry_of(node, point) in continued({"nodeUpgradeStatuses": found})
+    assert node not in held_nodes({"nodeUpgradeStatuses": found})
+
+
+HELD = "; what holds is n1:Reboot, n2:Drain"
+
+
+@pytest.mark.parametrize(
+    ("status", "entry", "why"),
+    [
+        pytest.param(STATUS, "n1:Reboot", "", id="holds there"),
+        pytest.param(STATUS, "n1:Drain", f"Node n1 does not hold before its drain{HELD}", id="holds elsewhere"),
+        pytest.param(STATUS, "n9:Reboot", f"Node n9 does not hold before its reboot{HELD}", id="unknown node"),
+        pytest.param(STATUS, "n1:drain", f"'n1:drain' is not NODE:Drain or NODE:Reboot{HELD}", id="unknown point"),
+        pytest.param(STATUS, "n1", f"'n1' is not NODE:Drain or NODE:Reboot{HELD}", id="no point"),
+        pytest.param({}, ":Drain", "':Drain' is not NODE:Drain or NODE:Reboot; no node holds", id="no node"),
+        pytest.param({}, "n1:Drain", "Node n1 does not hold before its drain; no node holds", id="no node holds"),
+    ],
+)
+def test_refusal_of_an_entry_names_what_holds(status: dict[str, Any], entry: str, why: str) -> None:
+    assert refusal(status, entry) == why

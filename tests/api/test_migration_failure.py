@@ -1,0 +1,55 @@
+"""The policy for VMs whose migration fails, by field and kind of toolkit."""
+
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.api.keys import ToolkitKind
+from upgrade_manager.api.migration_failure import OnMigrationFailure, policy, read_policy, refusal, summary
+
+OWN, HARVESTER = ToolkitKind.OWN, ToolkitKind.HARVESTER
+LEFT, STOPPED = "a VM whose migration fails is left to you", "a VM whose migration fails is stopped"
+AS_HARVESTER = "as Harvester's toolkit (kind harvester) does"
+
+
+@pytest.mark.parametrize("value", [None, "", "wait", 1, ["Wait"], {}], ids=repr)
+def test_other_values_name_no_policy(value: object) -> None:
+    assert read_policy(value) is None
+
+
+@pytest.mark.parametrize("value", OnMigrationFailure)
+def test_policy_is_read_by_its_name(value: OnMigrationFailure) -> None:
+    assert read_policy(str(value)) is value
+
+
+@pytest.mark.parametrize(
+    ("requested", "kind", "expected", "line"),
+    [
+        pytest.param("Wait", OWN, "Wait", f"Wait: {LEFT}", id="own waits"),
+        pytest.param("Stop", OWN, "Stop", f"Stop: {STOPPED}", id="own stops"),
+        pytest.param(None, OWN, "Wait", f"Wait: {LEFT}, by default", id="own by default"),
+        pytest.param("Later", OWN, "Wait", f"Wait: {LEFT}, by default", id="own with an unknown value"),
+        pytest.param("Wait", HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester cannot wait"),
+        pytest.param("Stop", HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester stops"),
+        pytest.param(None, HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester by default"),
+    ],
+)
+def test_policy_and_its_summary(requested: object, kind: str, expected: str, line: str) -> None:
+    assert policy(requested, kind=kind) == expected
+    assert summary(requested, kind=kind) == line
+
+
+@pytest.mark.parametrize(
+    ("requested", "kind", "refused"),
+    [
+        ("Wait", HARVESTER, True),
+        ("Stop", HARVESTER, False),
+        (None, HARVESTER, False),
+        ("Wait", OWN, False),
+        ("Stop", OWN, False),
+    ],
+)
+def test_only_harvesters_toolkit_refuses_to_wait(requested: object, kind: str, *, refused: bool) -> None:
+    why = refusal(requested, kind=kind)
+    assert why.startswith("spec.nodeUpgradeOption.onMigrationFailure is Wait, and Harvester's toolkit") is refused
+    assert ("Set it to Stop or remove it" in why) is bool(why) is refused

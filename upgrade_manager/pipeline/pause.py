@@ -6,7 +6,6 @@ others while a plan is paused, or was. `spec` is the user's: the manager never w
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import last_changed_by
@@ -16,7 +15,6 @@ from upgrade_manager.api.conditions import (
     PAUSED,
     PAUSING,
     TRUE,
-    VM_RECOVERY_OFF,
     find_condition,
     remove_condition,
 )
@@ -27,10 +25,9 @@ from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_pha
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline import continuations
+from upgrade_manager.pipeline import continuations, vm_recovery
 from upgrade_manager.pipeline.events import UPGRADE_CONTINUED, UPGRADE_PAUSED
 from upgrade_manager.pipeline.outcome import Waiting
-from upgrade_manager.release.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +36,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: The time after which the condition about the recovery of VMs is set, and the release that needs it.
-RECOVERY_NOTICE = timedelta(hours=1)
-_WITHOUT_RECOVERY = (1, 9, 0)
 #: The cause of a pause that no user has begun, by its reason.
 _CAUSES = {
     PAUSE_AFTER: "Paused by spec.nodeUpgradeOption.pauseAfter",
@@ -49,10 +43,8 @@ _CAUSES = {
 }
 #: Characters of a user's name.
 _MAX_USER = 100
-_RECOVERY_OFF = (
-    "The upgrade has been paused for over an hour. Until it has ended, Harvester does not restart the VMs of a node "
-    "that fails. Continue the upgrade, or watch the nodes"
-)
+#: The way out of the time without recovery of VMs.
+_TODO = "Continue the upgrade, or watch the nodes"
 
 
 def reason_of(ctx: ReconcileContext) -> str:
@@ -102,7 +94,7 @@ async def observe(ctx: ReconcileContext) -> None:
     await ctx.persist()
 
 
-def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
+async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     """Set the conditions of a paused plan; return its wait, which is no blocker where nothing runs."""
     reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
     if not reason:
@@ -112,7 +104,8 @@ def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     ctx.status["estimatedCompletion"] = None
     shown = PAUSING if reason == PAUSED and not waiting.held else reason
     ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
-    after = [seconds for seconds in (waiting.after, _report_recovery(ctx, began)) if seconds is not None]
+    recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
+    after = [seconds for seconds in (waiting.after, recovery) if seconds is not None]
     return waiting.at_rest(after=min(after, default=None)) if waiting.held else waiting.again(min(after, default=None))
 
 
@@ -125,8 +118,8 @@ def _is_node_held(ctx: ReconcileContext) -> bool:
 def end(ctx: ReconcileContext) -> None:
     """Remove what describes a pause."""
     ctx.status["pausedBy"] = None
-    for type_ in (PAUSED, VM_RECOVERY_OFF):
-        ctx.status["conditions"] = remove_condition(ctx.status["conditions"], type_)
+    ctx.status["conditions"] = remove_condition(ctx.status["conditions"], PAUSED)
+    vm_recovery.clear(ctx)
 
 
 def user_of(ctx: ReconcileContext) -> str:
@@ -154,28 +147,6 @@ def _next_point(ctx: ReconcileContext) -> str:
     if phase is None or phase is PhaseName.NODE_UPGRADE:
         return "before the next node"
     return f"before phase {PHASES[PHASES.index(phase) + 1]}"
-
-
-def _report_recovery(ctx: ReconcileContext, began: datetime) -> float | None:
-    """Set the condition about the recovery of VMs once it is due; return the seconds until then."""
-    if not _lacks_recovery(ctx):
-        return None
-    left = RECOVERY_NOTICE.total_seconds() - seconds_between(began, ctx.now())
-    if left > 0:
-        return left
-    ctx.status.mark(VM_RECOVERY_OFF, VM_RECOVERY_OFF, _RECOVERY_OFF)
-    return None
-
-
-def _lacks_recovery(ctx: ReconcileContext) -> bool:
-    """Return True if the running Harvester recovers no VMs while a plan is unfinished."""
-    is_upgraded = PhaseName.CLUSTER_UPGRADE.completed in ctx.status.recorded_phases()
-    running = (ctx.release if is_upgraded else "") or ctx.status["previousVersion"] or ""
-    try:
-        core = Version.parse(running).core
-    except InvalidVersion:
-        return False
-    return core is not None and core >= _WITHOUT_RECOVERY
 
 
 def _began(ctx: ReconcileContext) -> datetime | None:

@@ -232,7 +232,7 @@ class PlanReconciler:
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
         if may_pause(ctx.plan.spec):
-            waiting = pause.report(ctx, waiting)
+            waiting = await pause.report(ctx, waiting)
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
         ctx.metrics.progress.waiting(ctx.raw, waiting.waits)

@@ -1,4 +1,4 @@
-"""The condition VMRecoveryOff of a plan that waits for long, for which plan_queue.py calls it.
+"""The condition VMRecoveryOff of a plan that waits for long, for which plan_queue.py and pause.py call it.
 
 From v1.9 on, Harvester recovers no VM of a node that is down while any plan is unfinished, whatever it waits for
 (its node-down controller, v1.9.0-rc6).

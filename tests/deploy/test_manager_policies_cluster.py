@@ -213,6 +213,14 @@ PLAN_ROWS = [
         plan(**annotate(upgrade_toolkit_image="evil")),
         plan(**annotate(replica_replenishment_wait_interval="600")),
     ),
+    user_annotation(
+        "attribute a change to another user",
+        plan(**annotate(last_changed_by="eve 00")),
+        plan(**annotate(last_changed_by="alice 00", **{"continue": None})),
+    ),
+    user_annotation(
+        "let a node go on", plan(**annotate(**{"continue": "node-2:Drain"})), plan(**annotate(**{"continue": None}))
+    ),
     plans("changes only the label", "label a plan", plan(**meta(labels={"team": "b"})), QUEUED),
     plans("only its own finalizer", "remove the finalizer of another controller", held(FINALIZER), BOTH_HOLD),
     plans("in progress stays", "remove the finalizer of a plan in progress", held(OTHER_FINALIZER), RELEASED),

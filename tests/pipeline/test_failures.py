@@ -16,7 +16,7 @@ from upgrade_manager.api.display import where_it_failed
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 
 #: The objects that a failure leaves for a new attempt.
 PAYLOAD = (
@@ -248,3 +248,15 @@ async def test_images_that_stay_do_not_fail_the_upgrade(simulate: Simulate) -> N
             assert [event["reason"] for event in await stage.events("ImagesNotRemoved")] == ["ImagesNotRemoved"]
             assert await created_objects(simulation) == []
         assert await overridden_settings(simulation) == before
+
+
+async def test_next_plan_may_use_the_image_of_a_failed_one() -> None:
+    scenario = RepairableScenario.of(**fault("manifests"))
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.fail()
+        scenario.repair()
+        later = replace(stage, name="later")
+        await later.create_plan({"image": "upgrade-iso"})
+        await later.succeed()
+        images = (await stage.client.list(VIRTUAL_MACHINE_IMAGES)).items
+        assert "upgrade-iso" in map(objects.name, images)

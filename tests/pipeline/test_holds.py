@@ -18,6 +18,7 @@ from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import MACHINES, NODES
 
 pytestmark = pytest.mark.sampled
 #: Rancher's order.
@@ -80,6 +81,23 @@ async def test_plan_pauses_after_nodes() -> None:
             assert objects.status(plan).get("blockers") is None
             assert objects.spec(plan)["nodeUpgradeOption"] == {"pauseAfter": after}
             await stage.patch(spec={"nodeUpgradeOption": {"pauseAfter": after + 1 if after < 3 else None}})
+
+
+@pytest.mark.rule("control: pauseAfter pauses the upgrade after so many nodes, until it is raised or removed")
+async def test_removal_of_the_canary_lets_no_node_begin() -> None:
+    async with upgrade("three-nodes", with_option(pauseAfter=1)) as stage:
+        await stage.until_plan(partial(_has_paused, after=1))
+        client, canary = stage.client, next(n for n, s in node_states(await stage.plan()).items() if s == "PostDrained")
+        machines = (await client.list(MACHINES)).items
+        machine = next(one for one in machines if objects.mapping(one, "status", "nodeRef").get("name") == canary)
+        await client.delete(MACHINES, objects.name(machine), namespace=objects.namespace(machine))
+        await client.delete(NODES, canary)
+        before = len(stage.ledger.created)
+        await asyncio.sleep(NIGHT)
+        assert condition(await stage.plan(), "Paused")[:2] == ("True", "PauseAfter")
+        assert [name for path, name in stage.ledger.created[before:] if path.endswith("/jobs")] == []
+        assert set(node_states(await stage.plan()).values()) == {"PostDrained", "ImagePreloaded"}
+        await stage.patch(spec={"nodeUpgradeOption": {"pauseAfter": None}})
 
 
 @pytest.mark.rule("control: pauseBefore holds each node before its drain and its reboot, until a user lets it go on")

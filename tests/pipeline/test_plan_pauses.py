@@ -203,7 +203,7 @@ async def test_next_attempt_waits_for_a_paused_plan() -> None:
         before = len(stage.ledger.created)
         await stage.patch(spec={"paused": True, "attempt": 2})
         plan = await stage.until_plan(lambda plan: condition(plan, "Available")[1] == "Waiting")
-        waits = "The next attempt waits for upgrade to be continued: spec.paused is true"
+        waits = "The next attempt waits, because spec.paused is true. To continue: upgrade-manager continue upgrade"
         assert condition(plan, "Available")[2] == waits
         await asyncio.sleep(NIGHT)
         assert [path for path, _ in stage.ledger.created[before:] if not path.endswith("/events")] == []

@@ -374,6 +374,39 @@ async def test_next_attempt_waits_without_conditions_of_a_failure() -> None:
             assert objects.status(plan)["attempt"] == 2
 
 
+@pytest.mark.parametrize("spec", [{}, {"paused": True}], ids=["alone", "with a paused attempt before it"])
+async def test_paused_attempt_holds_up_no_other_plan(spec: dict[str, Any]) -> None:
+    scenario = RepairableScenario.of("three-nodes", **fault("manifests"))
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.fail()
+            scenario.repair()
+            if spec:
+                await stage.patch(spec={"attempt": 2, **spec})
+                paused = await stage.until_plan(lambda plan: "spec.paused" in condition(plan, "Available")[2])
+                assert "queuedSince" not in objects.status(paused)
+            later = replace(stage, name="later")
+            await later.create_plan()
+            await later.succeed()
+
+
+async def test_attempt_mends_what_the_failure_left_half_way() -> None:
+    scenario = RepairableScenario.of("three-nodes", **fault("manifests"))
+    async with Simulation(scenario, scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.fail()
+            scenario.repair()
+            await RANCHER.begin(simulation)
+            await HOLDINGS["an addon that is updated"].begin(simulation)
+            await stage.patch(spec={"attempt": 2})
+            plan = await stage.until_plan(lambda plan: "ClusterUpgraded" in phases_of(plan))
+            assert objects.status(plan)["attempt"] == 2
+
+
 async def test_failed_attempt_is_refused_after_a_day() -> None:
     scenario = RepairableScenario.of("three-nodes", **fault("pre-drain", SECOND))
     async with Simulation(scenario, scale=0) as simulation:

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.node_view import Decided
 
 
-def plan_pause(decided: Sequence[Decided], spec: UpgradePlanSpec, *, plan: str) -> Closed | None:
-    """Return the row that holds each node; None while the plan is not paused."""
+def plan_pause(spec: UpgradePlanSpec, *, done: int, plan: str) -> Closed | None:
+    """Return the row that holds each node after so many that are done; None while the plan is not paused."""
     after = spec.node_upgrade_option.pause_after
-    done = sum(view.is_upgraded or decision.is_done for view, decision in decided)
     if spec.paused:
         return _row(plan, "it is paused", command=f"upgrade-manager continue {plan}")
     if after and done >= after:

@@ -86,7 +86,8 @@ class Acceptance:
         if late is not None:
             return await self._refuse(ctx, late)
         if ctx.plan.spec.paused:
-            plan_queue.check(ctx, f"The next attempt waits for {ctx.owner.name} to be continued: spec.paused is true")
+            await ctx.deactivate()
+            plan_queue.pause(ctx)
             await self._persist(ctx)
             return Done()
         others, holder = await self._ask(ctx)

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.known_wait import (
     HoldingAddonWait,
     HoldingClusterWait,
@@ -97,7 +98,7 @@ async def first(ctx: ReconcileContext, place: Place) -> Holder | None:
 
     What is listed is watched once it holds, so that its end triggers a reconcile.
     """
-    rows = [row for row in ROWS if place in row.asked]
+    rows = [row for row in ROWS if place in row.asked and not (place is Place.START and _is_mended(ctx, row))]
     for row in rows:
         for one in sorted(await _read(ctx, row.seen, place), key=objects.key):
             found = row.find(ctx, one)
@@ -105,6 +106,12 @@ async def first(ctx: ReconcileContext, place: Place) -> Holder | None:
                 await ctx.watch(row.seen)
                 return found
     return None
+
+
+def _is_mended(ctx: ReconcileContext, row: Row) -> bool:
+    """Return True for what a failed upgrade of the components leaves half-way, which the next attempt mends."""
+    is_half_way = PhaseName.CLUSTER_UPGRADE.active in ctx.status.recorded_phases()
+    return is_half_way and row.seen in {HARVESTER_ADDONS, LOCAL_CLUSTER_STATE}
 
 
 async def wait(ctx: ReconcileContext, place: Place) -> Waiting | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import is_requested, with_failed
+from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested, with_failed
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, find_condition
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.api.phases import failed_phase
@@ -64,12 +64,17 @@ def first(ctx: ReconcileContext, others: Iterable[Object], *, failing: Collectio
     running = next((found for found in map(rules.plan, others) if found is not None), None)
     if running is not None:
         return running
-    before = [one for one in others if waits(one) and _order(one) < _order(ctx.raw)]
+    before = [one for one in others if waits(one) and not _is_paused(one) and _order(one) < _order(ctx.raw)]
     ahead = next((one for one in before if objects.uid(one) not in failing), None)
     if ahead is None:
         return None
     name = objects.name(ahead)
     return Holder(kind=KIND, name=name, why="was created before this one, and starts first", ways_out=())
+
+
+def _is_paused(plan: Object) -> bool:
+    """Return True for an attempt that begins only once its user continues the plan, which may be never."""
+    return is_requested(plan) and objects.is_true(plan, "spec", "paused")
 
 
 def _order(plan: Object) -> tuple[str, str]:
@@ -93,6 +98,15 @@ async def wait(ctx: ReconcileContext, holder: Holder) -> float:
 def check(ctx: ReconcileContext, message: str) -> None:
     """Record that the checks before an attempt have not ended."""
     ctx.status.queue(message, since=format_time(_since(ctx)), reason="Waiting")
+
+
+def pause(ctx: ReconcileContext) -> None:
+    """Record that the attempt of a paused plan waits for its user, which counts for no time in the queue."""
+    text = (
+        f"The next attempt waits, because spec.paused is true. To continue: upgrade-manager continue {ctx.owner.name}"
+    )
+    ctx.status.queue(text, since="", reason="Waiting")
+    ctx.status["queuedSince"] = None
 
 
 def hold(other: ReconcileContext, starting: ReconcileContext) -> None:
@@ -127,9 +141,12 @@ def too_late(holder: Holder) -> Failed:
 
 def refuse(ctx: ReconcileContext, failed: Failed) -> None:
     """End a plan that was never accepted, without a clean-up: it has changed nothing."""
+    began = format_time(_since(ctx))
     leave(ctx)
     status, phase = ctx.status, str(failed_phase(ctx.status.recorded_phases()))
     known = {one: status[one] for one in ("attempt", "attempts", "phaseTransitionTimestamps")}
-    status["attempts"] = with_failed(known, phase=phase, node="", cause=failed.cause, now=ctx.now())
+    attempts = with_failed(known, phase=phase, node="", cause=failed.cause, now=ctx.now())
+    # A plan that no phase has reached began with its wait.
+    status["attempts"] = [{**one, "begin": began} if one["begin"] == UNKNOWN_TIME else one for one in attempts]
     status.fail(failed.message, cause=failed.cause, todo=_LATE, steps=[Remedy(_LATE)])
     status.cleaned_up()

@@ -173,7 +173,7 @@ def _open(crd: Object) -> Object:
 
 _PLAN: Object = {
     "labels": {LABEL_ACTIVE: "true", "team": "a"},
-    "annotations": {f"{PREFIX}/skip-webhook": "true"},
+    "annotations": {f"{PREFIX}/skip-webhook": "true", f"{PREFIX}/continue": "node-1:Drain"},
     "finalizers": [FINALIZER, OTHER_FINALIZER],
     "spec": {"version": "v1.8.0", "attempt": 2},
 }

@@ -91,6 +91,8 @@ class Ending:
     keeps_payload: bool
     #: The manager's own Jobs; empty after a success, because no Job runs then.
     jobs: list[Object]
+    #: True if the plan that was accepted reads the image of the ISO.
+    keeps_image: bool = False
 
     @property
     def running(self) -> list[Object]:
@@ -277,15 +279,18 @@ def _removal(resource: Resource, namespace: str) -> Step:
             await _stop_repository(ctx, ending, resource)
             return
         is_read = resource in repository_handover.KINDS and bool(ending.readers)
-        if not is_read and not _is_users(ctx, resource):
+        is_kept = ending.keeps_image and resource == VIRTUAL_MACHINE_IMAGES
+        if not is_read and not is_kept and not _is_users(ctx, resource):
             await _remove(ctx, resource, namespace)
 
     return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
 
 
-async def remove_payload(ctx: ReconcileContext) -> None:
-    """Remove what a failed plan keeps for a new attempt, because another plan was accepted."""
-    ending = Ending(kept=_failed_component(ctx), keeps_payload=False, jobs=await _own_jobs(ctx))
+async def remove_payload(ctx: ReconcileContext, *, image: str) -> None:
+    """Remove what a failed plan keeps for a new attempt, because a plan with this spec.image was accepted."""
+    keeps_image = bool(image) and image.removeprefix(f"{HARVESTER_SYSTEM}/") == ctx.status["isoImageID"]
+    jobs = await _own_jobs(ctx)
+    ending = Ending(kept=_failed_component(ctx), keeps_payload=False, jobs=jobs, keeps_image=keeps_image)
     await run_all(*(skip_missing(ctx.client, step.namespace, step.run(ctx, ending)) for step in PAYLOAD))
 
 

@@ -161,7 +161,7 @@ async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> 
     for other in others:
         is_other = other.owner.uid != ctx.owner.uid and not objects.is_deleting(other.raw)
         if is_other and other.status.phase == FAILED and _left_something(other):
-            released = await _release(other, ctx.owner.name) and released
+            released = await _release(other, ctx.owner.name, image=ctx.plan.spec.image) and released
     return released
 
 
@@ -170,11 +170,19 @@ def _left_something(ctx: ReconcileContext) -> bool:
     return owes or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
 
 
-async def _release(ctx: ReconcileContext, successor: str) -> bool:
+async def _remove_payload(ctx: ReconcileContext, *, image: str) -> None:
+    """Remove the payload; what is refused goes with the plan's deletion, and the plan is passed on all the same."""
+    try:
+        await cleanup.remove_payload(ctx, image=image)
+    except (Terminal, Conflict) as error:
+        log.warning("payload of an earlier plan not removed", plan=ctx.owner.name, error=str(error))
+
+
+async def _release(ctx: ReconcileContext, successor: str, *, image: str) -> bool:
     try:
         if ctx.status["nextSteps"]:
             # Without these steps the plan has no new attempt.
-            await cleanup.remove_payload(ctx)
+            await _remove_payload(ctx, image=image)
         ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
         ctx.status["advised"] = None
         ctx.status.taken_over(successor)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.holds import continued, held_nodes, with_holds
+from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.phases import PHASES, phase_of
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.nodes.pauses import held_point, node_pause, plan_pause, where_held, without_reboot
 
@@ -32,7 +34,7 @@ def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided]
     if nodes := ctx.status["nodeUpgradeStatuses"]:
         ctx.status["nodeUpgradeStatuses"] = with_holds(nodes, points)
     rows = {node: node_pause(node, point, plan=plan) for node, point in points.items() if point}
-    whole = plan_pause(decisions, ctx.plan.spec, plan=plan)
+    whole = _plan_pause(ctx, decisions)
     rows |= {} if whole is None else {view.name: rows.get(view.name, whole) for view, _ in decisions}
     held = [
         (
@@ -44,9 +46,22 @@ def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided]
     return held, rows
 
 
+def _plan_pause(ctx: ReconcileContext, decisions: list[Decided]) -> Closed | None:
+    """Return the row of a paused plan. The last phase finishes what Rancher repeats.
+
+    A node that has left was done all the same: a canary that is removed does not let the next node begin.
+    """
+    if phase_of(ctx.status.phase) is PHASES[-1]:
+        return None
+    nodes = ctx.status["nodeUpgradeStatuses"] or {}
+    done = {name for name, entry in nodes.items() if (state := state_of(entry.get("state"))) and state.upgraded}
+    done |= {view.name for view, decision in decisions if view.is_upgraded or decision.is_done}
+    return plan_pause(ctx.plan.spec, done=len(done), plan=ctx.owner.name)
+
+
 def where(ctx: ReconcileContext, state: State) -> str:
     """Return where the upgrade holds; empty while something of it runs."""
-    whole = plan_pause(state.decisions, ctx.plan.spec, plan=ctx.owner.name)
+    whole = _plan_pause(ctx, state.decisions)
     held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
     is_single, is_paused = state.single is not None, whole is not None
     return where_held(state.decisions, held=held, closed=state.closed, single=is_single, is_paused=is_paused)

@@ -51,6 +51,7 @@ NOT_RUN = {
     "upgrade-manager pause": "the plan has ended by then; tests/cli/test_pause.py runs it",
     "upgrade-manager resume": "the same",
     "upgrade-manager continue": "the same, in tests/cli/test_hold.py",
+    "upgrade-manager retry": "the plan has not failed; tests/cli/test_retry.py runs it",
     "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
     "make install run": "tests/cli/test_local_run.py runs a manager in this way",

@@ -20,6 +20,7 @@ from upgrade_manager.blockers.known_wait import (
     HoldingUpgradeWait,
 )
 from upgrade_manager.facts import holders
+from upgrade_manager.facts.machine_plan import is_draining
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.pager import list_all_pages
@@ -30,6 +31,7 @@ from upgrade_manager.pipeline.selections import (
     HARVESTER_ADDONS,
     LOCAL_CLUSTER_STATE,
     LOCAL_MACHINES,
+    MACHINE_PLANS,
     UPGRADE_JOBS,
 )
 
@@ -102,7 +104,7 @@ async def first(ctx: ReconcileContext, place: Place) -> Holder | None:
     for row in rows:
         for one in sorted(await _read(ctx, row.seen, place), key=objects.key):
             found = row.find(ctx, one)
-            if found is not None:
+            if found is not None and not (row.seen is LOCAL_CLUSTER_STATE and await _is_frozen(ctx)):
                 await ctx.watch(row.seen)
                 return found
     return None
@@ -112,6 +114,14 @@ def _is_mended(ctx: ReconcileContext, row: Row) -> bool:
     """Return True for what a failed upgrade of the components leaves half-way, which the next attempt mends."""
     is_half_way = PhaseName.CLUSTER_UPGRADE.active in ctx.status.recorded_phases()
     return is_half_way and row.seen in {HARVESTER_ADDONS, LOCAL_CLUSTER_STATE}
+
+
+async def _is_frozen(ctx: ReconcileContext) -> bool:
+    """Return True if Rancher waits in a drain that an earlier plan has begun, which the next plan ends.
+
+    Its strategy may have no hooks any more: it is given back once Rancher has requested the last one.
+    """
+    return any(map(is_draining, (await ctx.watch(MACHINE_PLANS)).list()))
 
 
 async def wait(ctx: ReconcileContext, place: Place) -> Waiting | None:

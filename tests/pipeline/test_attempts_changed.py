@@ -15,7 +15,7 @@ from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.resumed_run import Work, comparable, denials, request_attempt, undisturbed
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK, ANNOTATION_TOOLKIT_IMAGE, HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -249,15 +249,16 @@ async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
         steps = [following.create_plan(), stage.patch(spec={"attempt": 2})]
         for step in steps if plan_first else reversed(steps):
             await step
+        # The queue is in order of creation.
+        await stage.until("Succeeded")
         if plan_first:
-            assert await following.until_ended() == "Succeeded"
-        else:
-            await stage.until("Succeeded")
+            assert await following.until_ended() == "Failed"
+            assert condition(await following.plan(), "Progressing")[2].startswith(
+                "Nothing to do: all 3 nodes run v1.8.0"
+            )
         await stage.settle()
         phases = {one.name: await one.phase() for one in (stage, following)}
-        assert (
-            phases == {"upgrade": "Failed", "next": "Succeeded"} if plan_first else {"upgrade": "Succeeded", "next": ""}
-        )
+        assert phases == {"upgrade": "Succeeded", "next": "Failed" if plan_first else ""}
         drained = [name for name in stage.ledger.names("jobs") if "pre-drain" in name and THIRD in name]
         assert len(drained) == 1
 

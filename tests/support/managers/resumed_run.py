@@ -80,6 +80,8 @@ async def comparable(stage: UpgradeRun) -> dict[str, Any]:
     plan["spec"].pop("attempt", None)
     for name in _OF_ATTEMPTS:
         plan["status"].pop(name, None)
+    # An attempt that has waited has its conditions in another order.
+    plan["status"]["conditions"].sort(key=lambda one: one["type"])
     return state
 
 

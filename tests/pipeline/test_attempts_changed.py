@@ -251,14 +251,9 @@ async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
             await step
         # The queue is in order of creation.
         await stage.until("Succeeded")
-        if plan_first:
-            assert await following.until_ended() == "Failed"
-            assert condition(await following.plan(), "Progressing")[2].startswith(
-                "Nothing to do: all 3 nodes run v1.8.0"
-            )
-        await stage.settle()
-        phases = {one.name: await one.phase() for one in (stage, following)}
-        assert phases == {"upgrade": "Succeeded", "next": "Failed" if plan_first else ""}
+        assert await following.until_ended() == "Failed"
+        message = condition(await following.plan(), "Progressing")[2]
+        assert message.startswith("Nothing to do: all 3 nodes run v1.8.0")
         drained = [name for name in stage.ledger.names("jobs") if "pre-drain" in name and THIRD in name]
         assert len(drained) == 1
 

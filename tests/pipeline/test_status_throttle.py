@@ -8,7 +8,13 @@ import pytest
 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.pipeline.status import StatusPatch
-from upgrade_manager.pipeline.status_throttle import DETAIL_INTERVAL, MESSAGE_INTERVAL, StatusThrottle
+from upgrade_manager.pipeline.status_throttle import (
+    DETAIL_INTERVAL,
+    MESSAGE_INTERVAL,
+    StatusThrottle,
+    only_details,
+    only_informs,
+)
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = "waiting for a Job"
@@ -30,16 +36,16 @@ def stored(*, generation: int = 3) -> StatusPatch:
 def test_new_condition_is_no_detail(old: dict[str, Any] | None) -> None:
     patch = new_patch(old)
     patch.accept("Initializing", "v1.8.0")
-    assert not patch.only_details("")
+    assert not only_details(patch, "")
     patch = new_patch(old)
     patch.healthy()
-    assert not patch.only_details("")
+    assert not only_details(patch, "")
 
 
 def test_new_generation_is_no_detail() -> None:
     patch = stored(generation=4)
     patch.waiting(JOB, "running")
-    assert not patch.only_details(JOB)
+    assert not only_details(patch, JOB)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +66,8 @@ def test_throttle_delays_information_only(change: Callable[[StatusPatch], None],
     throttle = StatusThrottle(now=lambda: time)
     patch = stored()
     change(patch)
-    assert patch.only_details(message) is (interval == DETAIL_INTERVAL)
-    assert patch.only_informs() is (interval > 0)
+    assert only_details(patch, message) is (interval == DETAIL_INTERVAL)
+    assert only_informs(patch) is (interval > 0)
     assert throttle.delay(patch, message) == 0
     throttle.written()
     assert throttle.delay(patch, message) == interval

@@ -6,7 +6,7 @@ repeats the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import NOT_RECORDED, last_changed_by, signed
 from upgrade_manager.api.holds import continued, read_entries, refusal, with_continued
@@ -24,9 +24,9 @@ async def take(ctx: ReconcileContext, *, user: str) -> None:
     entries = read_entries(raw.get(ANNOTATION_CONTINUE, ""))
     refused = {}
     for entry in entries:
-        if entry in continued(_nodes(ctx)):
+        if entry in continued(ctx.status.fields):
             continue
-        why = refusal(_nodes(ctx), entry)
+        why = refusal(ctx.status.fields, entry)
         if why:
             refused[entry] = why
         else:
@@ -54,7 +54,3 @@ def _without_entries(ctx: ReconcileContext) -> dict[str, str | None]:
     left = {key: value for key, value in raw.items() if key != ANNOTATION_CONTINUE}
     by: dict[str, str | None] = {} if user == NOT_RECORDED else {ANNOTATION_LAST_CHANGED_BY: signed(user, spec, left)}
     return {ANNOTATION_CONTINUE: None, **by}
-
-
-def _nodes(ctx: ReconcileContext) -> dict[str, Any]:
-    return {"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]}

@@ -16,7 +16,6 @@ from upgrade_manager.api.conditions import (
     PAUSING,
     TRUE,
     find_condition,
-    remove_condition,
 )
 from upgrade_manager.api.holds import held_nodes
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
@@ -55,7 +54,7 @@ def reason_of(ctx: ReconcileContext) -> str:
         return ""
     if spec.paused:
         return PAUSED
-    done = upgraded_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]}) if after else 0
+    done = upgraded_nodes(ctx.status.fields) if after else 0
     return PAUSE_AFTER if after and done >= after else ""
 
 
@@ -111,14 +110,14 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
 
 def _is_node_held(ctx: ReconcileContext) -> bool:
     """Return True if a node holds by pauseBefore as it is now."""
-    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    held = held_nodes(ctx.status.fields)
     return not set(ctx.plan.spec.node_upgrade_option.pause_before).isdisjoint(held.values())
 
 
 def end(ctx: ReconcileContext) -> None:
     """Remove what describes a pause."""
     ctx.status["pausedBy"] = None
-    ctx.status["conditions"] = remove_condition(ctx.status["conditions"], PAUSED)
+    ctx.status.unmark(PAUSED)
     vm_recovery.clear(ctx)
 
 
@@ -133,7 +132,7 @@ def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime, *, reason
     by = ctx.status["pausedBy"]
     cause = f"Paused by {by}" if reason == PAUSED else f"{_CAUSES[reason]} (last change of the plan: {by})"
     begun = f"{cause} at {format_clock(began)}"
-    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    held = held_nodes(ctx.status.fields)
     node = f" {next(iter(held))}" if reason == PAUSE_BEFORE and held else ""
     command = f"upgrade-manager continue {ctx.owner.name}{node}"
     if waiting.held:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested, with_failed
+from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, find_condition
 from upgrade_manager.api.keys import KIND
-from upgrade_manager.api.phases import failed_phase
 from upgrade_manager.api.remedy import Remedy, remedy_text
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.facts import holders as rules
@@ -143,10 +142,10 @@ def refuse(ctx: ReconcileContext, failed: Failed) -> None:
     """End a plan that was never accepted, without a clean-up: it has changed nothing."""
     began = format_time(_since(ctx))
     leave(ctx)
-    status, phase = ctx.status, str(failed_phase(ctx.status.recorded_phases()))
-    known = {one: status[one] for one in ("attempt", "attempts", "phaseTransitionTimestamps")}
-    attempts = with_failed(known, phase=phase, node="", cause=failed.cause, now=ctx.now())
-    # A plan that no phase has reached began with its wait.
-    status["attempts"] = [{**one, "begin": began} if one["begin"] == UNKNOWN_TIME else one for one in attempts]
+    status = ctx.status
     status.fail(failed.message, cause=failed.cause, todo=_LATE, steps=[Remedy(_LATE)])
+    # A plan that no phase has reached began with its wait.
+    status["attempts"] = [
+        {**one, "begin": began} if one["begin"] == UNKNOWN_TIME else one for one in status["attempts"]
+    ]
     status.cleaned_up()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.attempts import attempt_began, work_text
+from upgrade_manager.api.attempts import attempt_began, with_failed, work_text
 from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
@@ -32,7 +32,7 @@ from upgrade_manager.api.display import display_of, failure_reason, is_unseen, r
 from upgrade_manager.api.next_steps import step_entries, with_reminders
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.past_blockers import with_ended
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, failed_phase, recorded_phases
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -88,7 +88,7 @@ class StatusPatch:
         """Set the fields that follow from the others, before each write."""
         for type_, condition in readiness_of(self._status).items():
             if condition is None:
-                self._status["conditions"] = remove_condition(self._status.get("conditions"), type_)
+                self.unmark(type_)
             else:
                 self._condition(type_, condition.status, condition.reason, condition.message)
         self._observe_generation()
@@ -97,6 +97,16 @@ class StatusPatch:
     def __getitem__(self, field: str) -> Any:
         """Return a field's value, or None."""
         return self._status.get(field)
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The raw status, for functions that read one."""
+        return self._status
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """The status on the API server."""
+        return self._written
 
     def __setitem__(self, field: str, value: Any) -> None:
         """Set a field of the status."""
@@ -111,12 +121,6 @@ class StatusPatch:
     def ended(self) -> bool:
         """True in a terminal phase."""
         return self.phase in TERMINAL
-
-    def only_informs(self) -> bool:
-        """Return True if only messages, node states and the estimate have changed, whose write may be delayed."""
-        if not self.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses", "survey"}:
-            return False
-        return _without_messages(self._written) == _without_messages(self._status)
 
     def unwritten_phases(self) -> list[str]:
         """Return the phase values recorded since the last write, in order."""
@@ -207,9 +211,7 @@ class StatusPatch:
     def queue(self, text: str, *, since: str, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> None:
         """Let the plan, or its next attempt, wait for its start; the conditions of an earlier failure go."""
         self._status["queuedSince"] = since
-        removed = [PROGRESSING, STALLED, *([DEGRADED] if self.ended else [])]
-        for type_ in removed:
-            self._status["conditions"] = remove_condition(self._status.get("conditions"), type_)
+        self.unmark(PROGRESSING, STALLED, *([DEGRADED] if self.ended else []))
         self._condition(AVAILABLE, FALSE, reason, text)
 
     def upgrading(self, target: str) -> None:
@@ -219,15 +221,6 @@ class StatusPatch:
     def waiting(self, message: str, detail: str = "") -> None:
         """Set the condition Progressing to the wait of the current phase."""
         self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
-
-    def only_details(self, message: str) -> bool:
-        """Return True if only the detail that follows `message` in Progressing has changed."""
-        if self.difference().keys() != {"conditions"}:
-            return False
-        before, after = (_by_type(status) for status in (self._written, self._status))
-        written = before.get(PROGRESSING, {}).pop("message", "")
-        after.get(PROGRESSING, {}).pop("message", "")
-        return before == after and written.startswith(bounded_line(message))
 
     def healthy(self) -> None:
         """Clear the condition Degraded."""
@@ -246,8 +239,7 @@ class StatusPatch:
             self._status["blockers"] = entries_of(blockers) or None
         stalling = [blocker for blocker in blockers if blocker.reason.stalls]
         if not stalling:
-            if find_condition(self._status.get("conditions"), STALLED):
-                self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
+            self.unmark(STALLED)
             return
         # A blocker makes the estimate wrong.
         self._status["estimatedCompletion"] = None
@@ -269,6 +261,12 @@ class StatusPatch:
     def mark(self, type_: str, reason: str, message: str) -> None:
         """Set a condition that is present only while it holds."""
         self._condition(type_, TRUE, reason, message)
+
+    def unmark(self, *types: str) -> None:
+        """Remove conditions that do not hold any more."""
+        for type_ in types:
+            if find_condition(self._status.get("conditions"), type_):
+                self._status["conditions"] = remove_condition(self._status["conditions"], type_)
 
     def _observe_generation(self) -> None:
         """Mark all conditions as up to date, because `kubectl wait` ignores outdated ones; put Reconciling first."""
@@ -302,14 +300,17 @@ class StatusPatch:
         *,
         cause: str,
         todo: str,
+        node: str = "",
         cordoned: Sequence[str] = (),
         steps: Sequence[Remedy] = (),
         is_refusal: bool = False,
     ) -> None:
-        """End the upgrade with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned.
+        """End the attempt with a failure; `cause` and `todo` are a sentence each, `cordoned` nodes stay cordoned.
 
         An attempt is refused before it begins, also if an earlier one has reached a later phase.
         """
+        phase = str(failed_phase(self.recorded_phases()))
+        self._status["attempts"] = with_failed(self._status, phase=phase, node=node, cause=cause, now=self._now())
         self.record(FAILED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None, "nextSteps": step_entries(steps)})
         where = where_it_failed(self._status, cordoned=cordoned)
@@ -385,14 +386,6 @@ class StatusPatch:
 
     def _nodes(self) -> dict[str, Any]:
         return self._status.get("nodeUpgradeStatuses") or {}
-
-
-def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
-    return {c.get("type"): dict(c) for c in status.get("conditions") or [] if isinstance(c, dict)}
-
-
-def _without_messages(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]
 
 
 def _copied(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.conditions import PROGRESSING
+from upgrade_manager.api.text import bounded_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from upgrade_manager.pipeline.status import StatusPatch
 
@@ -29,6 +32,31 @@ class StatusThrottle:
 
     def delay(self, status: StatusPatch, message: str) -> float:
         """Return the seconds until the status may be written; `message` is the Progressing message without detail."""
-        interval = DETAIL_INTERVAL if status.only_details(message) else MESSAGE_INTERVAL
+        interval = DETAIL_INTERVAL if only_details(status, message) else MESSAGE_INTERVAL
         delay = self._last_write + interval - self._now()
-        return delay if delay > 0 and status.only_informs() else 0.0
+        return delay if delay > 0 and only_informs(status) else 0.0
+
+
+def only_informs(status: StatusPatch) -> bool:
+    """Return True if only messages, node states and the estimate have changed, whose write may be delayed."""
+    if not status.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses", "survey"}:
+        return False
+    return _without_messages(status.written) == _without_messages(status.fields)
+
+
+def only_details(status: StatusPatch, message: str) -> bool:
+    """Return True if only the detail that follows `message` in Progressing has changed."""
+    if status.difference().keys() != {"conditions"}:
+        return False
+    before, after = map(_by_type, (status.written, status.fields))
+    written = before.get(PROGRESSING, {}).pop("message", "")
+    after.get(PROGRESSING, {}).pop("message", "")
+    return before == after and written.startswith(bounded_line(message))
+
+
+def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
+    return {c.get("type"): dict(c) for c in status.get("conditions") or [] if isinstance(c, dict)}
+
+
+def _without_messages(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]

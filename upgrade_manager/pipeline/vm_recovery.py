@@ -9,14 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.conditions import (
-    TRUE,
-    VM_RECOVERY_OFF,
-    Condition,
-    find_condition,
-    remove_condition,
-    set_condition,
-)
+from upgrade_manager.api.conditions import VM_RECOVERY_OFF, find_condition
 from upgrade_manager.api.keys import SETTING_SERVER_VERSION
 from upgrade_manager.facts import versions
 from upgrade_manager.kube.resources import SETTINGS
@@ -45,21 +38,13 @@ async def report(ctx: ReconcileContext, *, since: datetime, todo: str) -> float 
         running = await ctx.informers.server_version.get(SETTING_SERVER_VERSION, lambda: _running(ctx))
         if _is_affected(running):
             text = f"Harvester {running} recovers no VM of a node that is down until UpgradePlan {ctx.owner.name} ends"
-            _set(ctx, f"{text}. {todo}")
+            ctx.status.mark(VM_RECOVERY_OFF, "PlanUnfinished", f"{text}. {todo}")
     return None
 
 
 def clear(ctx: ReconcileContext) -> None:
     """Remove the condition, because the plan goes on, or has ended."""
-    if find_condition(ctx.status["conditions"], VM_RECOVERY_OFF) is not None:
-        ctx.status["conditions"] = remove_condition(ctx.status["conditions"], VM_RECOVERY_OFF)
-
-
-def _set(ctx: ReconcileContext, message: str) -> None:
-    condition = Condition.model_construct(
-        type=VM_RECOVERY_OFF, status=TRUE, reason="PlanUnfinished", message=message, observed_generation=0
-    )
-    ctx.status["conditions"] = set_condition(ctx.status["conditions"], condition, ctx.now())
+    ctx.status.unmark(VM_RECOVERY_OFF)
 
 
 async def _running(ctx: ReconcileContext) -> str:

@@ -11,7 +11,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import USER_ANNOTATIONS
-from upgrade_manager.api.attempts import retry_command, with_failed
+from upgrade_manager.api.attempts import retry_command
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.next_steps import MAX_COMMAND
@@ -63,15 +63,12 @@ async def record(ctx: ReconcileContext, failed: Failed) -> None:
         steps[-1] = _new_plan(ctx, failed.immutable)
     if frozen is not None:
         steps.append(held_nodes.WITHOUT_MANAGER)
-    phase = str(failed_phase(ctx.status.recorded_phases()))
-    known = {"attempt": ctx.status["attempt"], "attempts": ctx.status["attempts"]}
-    known["phaseTransitionTimestamps"] = ctx.status["phaseTransitionTimestamps"]
-    ctx.status["attempts"] = with_failed(known, phase=phase, node=failed.node, cause=failed.cause, now=ctx.now())
     what = ". ".join(map(str, (*kept, todo)))
     ctx.status.fail(
         failed.message,
         cause=failed.cause,
         todo=what,
+        node=failed.node,
         cordoned=_cordoned(frozen),
         steps=steps,
         is_refusal=failed.is_refusal,

@@ -5,7 +5,7 @@ nodes/pauses.py decides. pipeline/continuations.py lets a node go on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.holds import continued, held_nodes, with_holds
 from upgrade_manager.api.node_states import state_of
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided], Mapping[str, Closed]]:
     """Record where nodes hold; return the decisions without reboots that hold, and the row of each node that holds."""
     plan, option = ctx.owner.name, ctx.plan.spec.node_upgrade_option
-    status: dict[str, Any] = {"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]}
-    known, is_own_kind = continued(status), is_own(ctx.status["toolkitImage"])
+    known, is_own_kind = continued(ctx.status.fields), is_own(ctx.status["toolkitImage"])
     points = {
         view.name: held_point(view, decision, option.pause_before, continued=known, is_own=is_own_kind)
         for view, decision in decisions
@@ -62,6 +61,6 @@ def _plan_pause(ctx: ReconcileContext, decisions: list[Decided]) -> Closed | Non
 def where(ctx: ReconcileContext, state: State) -> str:
     """Return where the upgrade holds; empty while something of it runs."""
     whole = _plan_pause(ctx, state.decisions)
-    held = held_nodes({"nodeUpgradeStatuses": ctx.status["nodeUpgradeStatuses"]})
+    held = held_nodes(ctx.status.fields)
     is_single, is_paused = state.single is not None, whole is not None
     return where_held(state.decisions, held=held, closed=state.closed, single=is_single, is_paused=is_paused)

@@ -12,7 +12,8 @@ from hack.simulation import Simulation
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
-from upgrade_manager.cli.pause import ATTEMPTS, change_list, listed, node_names, paused_lines, resumed_lines
+from upgrade_manager.cli.pause import change_list, listed, node_names, paused_lines, resumed_lines
+from upgrade_manager.cli.plan_change import ATTEMPTS
 from upgrade_manager.cli.session import CommandError, Session
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.objects import Object

@@ -13,14 +13,11 @@ from upgrade_manager.api.holds import entry_of, held_nodes, read_entries
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of
 from upgrade_manager.api.text import name_list
-from upgrade_manager.cli.pause import ATTEMPTS
-from upgrade_manager.cli.plans import choose, read_plans
+from upgrade_manager.cli.plan_change import change_plan
+from upgrade_manager.cli.plans import read_plan
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, KubeError
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,20 +92,7 @@ def letting_past(plan: Object, *, node: str) -> Object:
 
 async def change(session: Session, name: str, decide: Callable[[Object], Object]) -> Object:
     """Change the plan as it is at the write, which another user may have changed meanwhile; return it."""
-    for attempt in range(ATTEMPTS):
-        plan = choose(session, await read_plans(session, name), name)
-        fields = decide(plan)
-        if not fields:
-            return plan
-        patch = MergePatch(fields).at(objects.resource_version(plan))
-        try:
-            return await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch)
-        except Conflict as error:
-            if attempt == ATTEMPTS - 1:
-                raise session.error(str(error)) from error
-        except KubeError as error:
-            raise session.error(str(error)) from error
-    raise AssertionError("the last attempt returns or raises")
+    return await change_plan(session, await read_plan(session, name), decide)
 
 
 def held_line(plan: Object) -> str:

@@ -1,23 +1,24 @@
 """The commands `upgrade-manager pause` and `resume`: names in a plan's pause list, set and removed.
 
-user_commands.py starts them, hold.py repeats a change as often; nodes/sequencing.py decides by the list.
+user_commands.py starts them; nodes/sequencing.py decides by the list.
 """
 
 from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.node_states import NodeState, late_pauses, started_nodes
 from upgrade_manager.api.text import name_list
-from upgrade_manager.cli.plans import choose, read_plans
+from upgrade_manager.cli.plan_change import change_plan
+from upgrade_manager.cli.plans import read_plan
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.kube.errors import Forbidden, NotFound
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import PauseOptions
     from upgrade_manager.kube.objects import Object
-
-#: The manager writes the plan's status about once a second, each time with another resourceVersion.
-ATTEMPTS = 10
 
 
 def pause(options: PauseOptions) -> int:
@@ -37,7 +35,7 @@ def pause(options: PauseOptions) -> int:
 
 async def _change(options: PauseOptions) -> int:
     async with connected(command="pause", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = await _read(session, options.plan)
+        plan = await read_plan(session, options.plan)
         await _check(session, plan, options.nodes)
         plan = await change_list(session, plan, options.nodes, pauses=options.pauses)
     lines = paused_lines(plan, options.nodes) if options.pauses else resumed_lines(plan, options.nodes)
@@ -48,22 +46,13 @@ async def _change(options: PauseOptions) -> int:
 
 async def change_list(session: Session, plan: Object, nodes: Sequence[str], *, pauses: bool) -> Object:
     """Return the plan with the changed list; what others change meanwhile is kept. Raises CommandError."""
-    for attempt in range(ATTEMPTS):
-        old = listed(plan)
-        added = [*dict.fromkeys([*old, *nodes])]
-        new = added if pauses else [name for name in old if name not in nodes]
-        if new == old:
-            return plan
-        patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": new}}}).at(objects.resource_version(plan))
-        try:
-            return await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch)
-        except Conflict as error:
-            if attempt == ATTEMPTS - 1:
-                raise session.error(str(error)) from error
-        except KubeError as error:
-            raise session.error(str(error)) from error
-        plan = await _read(session, objects.name(plan))
-    raise AssertionError("the last attempt returns or raises")
+    return await change_plan(session, plan, partial(_changed_list, nodes=nodes, pauses=pauses))
+
+
+def _changed_list(plan: Object, *, nodes: Sequence[str], pauses: bool) -> Object:
+    old = listed(plan)
+    new = [*dict.fromkeys([*old, *nodes])] if pauses else [name for name in old if name not in nodes]
+    return {"spec": {"nodeUpgradeOption": {"pauseNodes": new}}} if new != old else {}
 
 
 def listed(plan: Object) -> list[str]:
@@ -95,10 +84,6 @@ def _resumed(plan: Object, node: str) -> str:
 def _held(plan: Object) -> set[str]:
     states = objects.mapping(plan, "status", "nodeUpgradeStatuses")
     return {name for name in states if objects.text(states, name, "state") == NodeState.UPGRADE_PAUSED}
-
-
-async def _read(session: Session, name: str) -> Object:
-    return choose(session, await read_plans(session, name), name)
 
 
 async def _check(session: Session, plan: Object, nodes: Sequence[str]) -> None:

@@ -32,6 +32,11 @@ async def read_plans(session: Session, name: str) -> list[Object]:
     return (await session.read(session.client.list(UPGRADE_PLANS, field_selector=selector))).items
 
 
+async def read_plan(session: Session, name: str) -> Object:
+    """Return the plan of that name, without a name the one that `choose` picks. Raises CommandError."""
+    return choose(session, await read_plans(session, name), name)
+
+
 def choose(session: Session, plans: Sequence[Object], name: str) -> Object:
     """Return the newest plan that has not ended, else the newest. Raises CommandError without a plan."""
     if not plans:

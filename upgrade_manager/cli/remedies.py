@@ -9,7 +9,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.cli.plans import choose, read_plans
+from upgrade_manager.cli.plans import read_plan
 from upgrade_manager.cli.session import connected, print_message, run_command
 from upgrade_manager.display.document import plain
 from upgrade_manager.display.remedies import remedy_lines
@@ -29,7 +29,7 @@ def remedies(options: RemediesOptions) -> int:
 
 async def _remedies(options: RemediesOptions) -> int:
     async with connected(command="remedies", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        plan = await read_plan(session, options.plan)
         view = build(plan, [], now=session.now())
         if options.output == "json":
             sys.stdout.write(to_json(view))

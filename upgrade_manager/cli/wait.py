@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.exit_status import exit_status
 from upgrade_manager.cli.lease_watch import LeaseWatch
-from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
+from upgrade_manager.cli.plans import events_of, read_optional, read_plan
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.cli.status_watch import PlanWatch, time_limit
 from upgrade_manager.display.expectation import UNKNOWN_PACE
@@ -33,7 +33,7 @@ def wait(options: WaitOptions) -> int:
 
 async def _wait(options: WaitOptions) -> int:
     async with connected(command="wait", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        plan = await read_plan(session, options.plan)
         lease = LeaseWatch(session.client, now=session.now)
         (events, _), _ = await asyncio.gather(read_optional(session, events_of(plan)), lease.read())
         watch = PlanWatch(

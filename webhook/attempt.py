@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.attempts import requested_attempt
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.node_states import upgraded_names
 from upgrade_manager.api.phases import PhaseName, recorded_phases
 from upgrade_manager.facts.image_import import missing, named
 from upgrade_manager.kube import objects
@@ -78,16 +78,10 @@ def checks_of(plan: object) -> list[Check]:
     recorded = recorded_phases(status)
     is_half_way = PhaseName.CLUSTER_UPGRADE.active in recorded
     half_way = [_warning(one.CHECK) if is_half_way else one.CHECK for one in _HALF_WAY]
-    found = [*(one.CHECK for one in _DENYING), _on(vms.CHECK, done=_done_nodes(status)), *half_way]
+    found = [*(one.CHECK for one in _DENYING), _on(vms.CHECK, done=upgraded_names(status)), *half_way]
     if PhaseName.ISO_DOWNLOAD.completed in recorded:
         found.insert(0, _image_check(objects.text(status, "isoImageID")))
     return found
-
-
-def _done_nodes(status: object) -> set[str]:
-    states = objects.mapping(status, "nodeUpgradeStatuses")
-    found = {name: state_of(objects.text(states, name, "state")) for name in states}
-    return {name for name, state in found.items() if state is not None and state.upgraded}
 
 
 def _on(check: Check, *, done: Collection[str]) -> Check:

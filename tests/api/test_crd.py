@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from upgrade_manager.api import crd
-from upgrade_manager.api.conditions import RECONCILING, Condition
+from upgrade_manager.api.condition_model import Condition
+from upgrade_manager.api.conditions import RECONCILING
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.display import display_of, is_unseen, readiness_of
 from upgrade_manager.api.node_states import NodeState

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     DEGRADED,
@@ -24,7 +25,6 @@ from upgrade_manager.api.conditions import (
     TRUE,
     UNKNOWN,
     UPGRADE_FAILED,
-    Condition,
     find_condition,
 )
 from upgrade_manager.api.model import ApiModel

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 UPGRADE, WARNINGS, NODE, BLOCKERS, VERSIONS, ENDED = "upgrade", "warnings", "node.", "blockers", "versions", "ended"
 #: Characters of a ConfigMap's key.
 _MAX_KEY = 253
-_NORMAL, _WARNING = "Normal", "Warning"
+NORMAL, WARNING = "Normal", "Warning"
+#: Reasons of events which the history tells apart.
+UPGRADE_PAUSED, UPGRADE_CONTINUED, BLOCKER_CLEARED = "UpgradePaused", "UpgradeContinued", "BlockerCleared"
 #: The begin of the id of a row that is counted, because its event has no unique name.
 _COUNTED = "u-"
 _ROW = re.compile(
@@ -62,7 +64,7 @@ class Row:
     @property
     def key(self) -> str:
         """The key of the ConfigMap in which it stands."""
-        return node_key(self.node) or (WARNINGS if self.type == _WARNING else UPGRADE)
+        return node_key(self.node) or (WARNINGS if self.type == WARNING else UPGRADE)
 
     def line(self) -> str:
         """Return the row as text."""
@@ -113,7 +115,7 @@ def _row(line: str, node: str) -> Row | None:
         first=first,
         last=parse_time(parts.get("last")) or first,
         count=int(parts.get("count") or 1),
-        type=parts.get("type") or _NORMAL,
+        type=parts.get("type") or NORMAL,
         reason=parts["reason"] or "",
         message=parts.get("text") or "",
         node=node,
@@ -149,3 +151,8 @@ def _json_lines(text: object) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(value, dict):
             yield value
+
+
+def cleared_text(kind: str, namespace: str, name: str, reason: str) -> str:
+    """Return the message of the event at the end of a blocker; display/cleared.py reads it."""
+    return f"{kind} {'/'.join(filter(None, (namespace, name)))}: {reason} is cleared"

@@ -29,6 +29,11 @@ def entry_of(node: str, point: str) -> str:
     return f"{node}:{point}"
 
 
+def continue_command(plan: str, node: str = "") -> str:
+    """Return the command that lets a paused plan go on, or a node that holds."""
+    return f"upgrade-manager continue {plan}{f' {node}' if node else ''}"
+
+
 def read_entries(text: str) -> list[str]:
     """Return the entries of the annotation, each once, in their order."""
     return list(dict.fromkeys(entry for part in text.split(",") if (entry := part.strip())))

@@ -124,6 +124,11 @@ def late_pause(name: str, state: NodeState) -> str:
     return f"Node {name} is in pauseNodes and is not paused: {why}"
 
 
+def upgraded_names(status: Mapping[str, Any]) -> set[str]:
+    """Return the names of the nodes in a raw status that run the new release."""
+    return {name for name, state in started_nodes(status).items() if state.upgraded}
+
+
 def upgraded_nodes(status: Mapping[str, Any]) -> int:
     """Return the number of nodes that run the new release; a node that has left before is none."""
     return sum(state is not None and state.upgraded for state in recorded_states(status))

@@ -12,11 +12,14 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.evictions import PodIndex, delete, health, keeps, staleness, ways_out
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from upgrade_manager.api.remedy import Remedy
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import DrainWait
     from upgrade_manager.kube.objects import Object
 
@@ -39,11 +42,25 @@ def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[O
 
 
 def _kept(wait: DrainWait, budget: Object, pods: Sequence[Object]) -> Blocker:
+    why, is_stale = why_kept(budget, pods)
+    return _blocker(wait, budget, pods, why=why, remedies=ways_out(budget, is_stale=is_stale))
+
+
+def why_kept(budget: Object, kept: Sequence[Object]) -> tuple[str, bool]:
+    """Return why the budget keeps these Pods or instances, after its name, and True if its status is out of date."""
     healthy, desired = health(budget)
-    stale = staleness(budget, pods)
+    stale = staleness(budget, kept)
+    if stale:
+        return f"allows no disruption ({stale})", True
     needed = f"of {healthy} healthy Pods" if healthy >= desired else f"healthy Pods and has {healthy}"
-    why = f"allows no disruption ({stale})" if stale else f"needs {desired} {needed}"
-    return _blocker(wait, budget, pods, why=why, remedies=ways_out(budget, is_stale=bool(stale)))
+    return f"needs {desired} {needed}", False
+
+
+def budgets_beside(view: View, found: Sequence[Object]) -> Sequence[Object]:
+    """Return the budgets in their namespaces only, because KubeVirt has a budget for each VM of the cluster."""
+    namespaces = sorted({objects.namespace(one) for one in found})
+    selections = (Selection(resource=POD_DISRUPTION_BUDGETS, namespace=namespace) for namespace in namespaces)
+    return [budget for selection in selections for budget in view.objects(selection)]
 
 
 def _blocker(

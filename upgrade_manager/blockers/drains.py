@@ -12,17 +12,17 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import START, drain
-from upgrade_manager.blockers.disruption_budgets import budget_blockers
+from upgrade_manager.blockers.disruption_budgets import budget_blockers, budgets_beside
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.pod_end import unended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
+from upgrade_manager.kube.resources import PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
@@ -40,14 +40,7 @@ def drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     # Budgets do not count for Pods that have not started, have ended or are being deleted.
     running = [pod for pod in pods if not objects.is_deleting(pod) and _runs(pod)]
     if running:
-        yield from budget_blockers(wait, running, _budgets(view, running))
-
-
-def _budgets(view: View, pods: Sequence[Object]) -> Sequence[Object]:
-    """Return the budgets in these Pods' namespaces only, because KubeVirt has a budget for each VM of the cluster."""
-    namespaces = sorted({objects.namespace(pod) for pod in pods})
-    selections = (Selection(resource=POD_DISRUPTION_BUDGETS, namespace=namespace) for namespace in namespaces)
-    return [budget for selection in selections for budget in view.objects(selection)]
+        yield from budget_blockers(wait, running, budgets_beside(view, running))
 
 
 def _error(wait: DrainWait) -> Blocker:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deadlines import at_once
+from upgrade_manager.blockers.disruption_budgets import budgets_beside, why_kept
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import ForbiddenStopWait
-from upgrade_manager.facts.evictions import health, staleness, ways_out_of_stop
+from upgrade_manager.facts.evictions import ways_out_of_stop
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.forbidden_stops import LAUNCHERS, Permissions
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL, way_to_stop
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import PODS, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def _blockers(view: View, wait: ForbiddenStopWait) -> Iterator[Blocker]:
         return
     place = f"spec.nodeName={wait.node}"
     launchers = view.objects(Selection(resource=PODS, label_selector=LAUNCHERS, field_selector=place))
-    budgets = _budgets(view, instances)
+    budgets = budgets_beside(view, instances)
     permissions = Permissions(budgets, launchers)
     found: defaultdict[str, list[Object]] = defaultdict(list)
     for one in instances:
@@ -50,29 +51,19 @@ def _blockers(view: View, wait: ForbiddenStopWait) -> Iterator[Blocker]:
     yield from (_blocker(wait, one, found[objects.uid(one)]) for one in budgets if objects.uid(one) in found)
 
 
-def _budgets(view: View, instances: Sequence[Object]) -> list[Object]:
-    """Return the budgets in these VMs' namespaces only."""
-    namespaces = sorted({objects.namespace(one) for one in instances})
-    selections = (Selection(resource=POD_DISRUPTION_BUDGETS, namespace=namespace) for namespace in namespaces)
-    return [budget for selection in selections for budget in view.objects(selection)]
-
-
 def _blocker(wait: ForbiddenStopWait, budget: Object, instances: Sequence[Object]) -> Blocker:
-    healthy, desired = health(budget)
-    stale = staleness(budget, instances)
-    needed = f"of {healthy} healthy Pods" if healthy >= desired else f"healthy Pods and has {healthy}"
+    why, is_stale = why_kept(budget, instances)
     names = name_list(sorted(map(objects.qualified_name, instances)))
-    why = f"it allows no disruption ({stale})" if stale else f"it needs {desired} {needed}"
     return Blocker(
         reason=BlockerReason.EVICTION_FORBIDDEN,
         kind="PodDisruptionBudget",
         namespace=objects.namespace(budget),
         name=objects.name(budget),
         node=wait.node,
-        message=f"PodDisruptionBudget {objects.qualified_name(budget)}: {why}, and node {wait.node} waits until the "
+        message=f"PodDisruptionBudget {objects.qualified_name(budget)}: it {why}, and node {wait.node} waits until the "
         f"upgrade may stop {'VM' if len(instances) == 1 else 'VMs'} {names}",
         remedies=(
-            *ways_out_of_stop(budget, is_stale=bool(stale)),
+            *ways_out_of_stop(budget, is_stale=is_stale),
             *(way for one in instances[:_MAX_STOPS] for way in way_to_stop(one, after="Or, whatever the budget says")),
         ),
         since=wait.since,

@@ -9,7 +9,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.holds import entry_of, held_nodes, read_entries
+from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
+from upgrade_manager.api.holds import continue_command, entry_of, held_nodes, read_entries
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of
 from upgrade_manager.api.text import name_list
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import ContinueOptions, HoldOptions
     from upgrade_manager.kube.objects import Object
-
-#: As in api.conditions, whose import would take as long as all the others.
-PAUSED, PAUSE_AFTER = "Paused", "PauseAfter"
 
 
 def hold(options: HoldOptions) -> int:
@@ -74,7 +72,7 @@ def continuing(plan: Object) -> Object:
         fields = {"nodeUpgradeOption": {"pauseAfter": None}}
     if not fields:
         held = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
-        run = f"; {held} holds: upgrade-manager continue {name} {held}" if held else ""
+        run = f"; {held} holds: {continue_command(name, held)}" if held else ""
         raise CommandError(f"{name} is not paused{run}")
     return {"spec": fields}
 
@@ -101,4 +99,4 @@ def held_line(plan: Object) -> str:
     following = PHASES[PHASES.index(phase) + 1]
     point = "before the next node" if phase is PhaseName.NODE_UPGRADE else f"before phase {following}"
     name = objects.name(plan)
-    return f"{name} holds {point}; what has begun is finished first. To continue: upgrade-manager continue {name}"
+    return f"{name} holds {point}; what has begun is finished first. To continue: {continue_command(name)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.bundles import contents
-from upgrade_manager.cli.bundles.collection import HISTORY
+from upgrade_manager.cli.bundles.archive import HISTORY
 from upgrade_manager.cli.bundles.reader import read_bundle
 from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_history, read_optional, read_pace, read_plans

@@ -69,20 +69,17 @@ class Session:
         return CommandError(f"API server {self.server}: {reason}")
 
 
-def _ignored(_: str) -> None:
-    """Show no warning."""
-
-
 @asynccontextmanager
 async def connected(
-    *, command: str, kubeconfig: str, context: str, show_warning: Callable[[str], None] = _ignored
+    *, command: str, kubeconfig: str, context: str, show_warning: Callable[[str], None] | None = None
 ) -> AsyncIterator[Session]:
     """Connect to the cluster; `show_warning` shows the API server's warnings. Raises ConfigError."""
     config = await load_config(environ=os.environ, now=SystemClock().now, kubeconfig=kubeconfig, context=context)
     async with HttpTransport(config, on_response=lambda *_: None) as transport:
         user_agent, clock = f"upgrade-manager-{command}/{__version__}", ServerClock(SystemClock())
-        dated = WarnedTransport(DatedTransport(transport, clock), show_warning)
-        client = Client(dated, user_agent=user_agent, random=random.Random())
+        dated = DatedTransport(transport, clock)
+        warned = dated if show_warning is None else WarnedTransport(dated, show_warning)
+        client = Client(warned, user_agent=user_agent, random=random.Random())
         used = config.source.context if isinstance(config.source, Kubeconfig) else ""
         yield Session(client=client, server=config.server, now=clock.now, context=used)
 

@@ -90,7 +90,7 @@ async def _run(options: ToolkitOptions) -> None:
 
 async def _run_steps(options: ToolkitOptions) -> None:
     async with toolkit_context(options) as context:
-        progress = JobProgress(context.client, job=job_name(options), command=options.command, now=context.now)
+        progress = JobProgress(context.client, job=context.job, command=options.command, now=context.now)
         await run_steps(steps_of(options.command), context, progress)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import is_requested, requested_attempt
+from upgrade_manager.api.conditions import AVAILABLE
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.model import AttemptRow
@@ -45,7 +46,7 @@ def awaits_attempt(plan: Object) -> bool:
 
 def attempt_wait(plan: Object) -> str:
     """Return the wait of such a plan, which the manager writes where another plan is the reason."""
-    available = objects.condition(plan, "Available")
+    available = objects.condition(plan, AVAILABLE)
     if objects.text(available, "reason") == "Waiting":
         return objects.text(available, "message")
     return f"Attempt {requested_attempt(objects.mapping(plan, 'spec'))} is requested; the manager has not begun it"

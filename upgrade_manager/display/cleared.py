@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from upgrade_manager.api.history import BLOCKER_CLEARED
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from upgrade_manager.display.model import EventRow
 
-#: The message of pipeline/events.py at the end of a blocker.
+#: The text of `cleared_text`.
 _CLEARED = re.compile(r"(?P<object>.+): (?P<reason>\w+) is cleared$")
 
 
@@ -30,7 +32,7 @@ class Cleared(NamedTuple):
 
 def cleared_by(row: EventRow) -> Cleared | None:
     """Return the blocker that the event reports as cleared; None for another event."""
-    found = _CLEARED.match(row.message) if row.reason == "BlockerCleared" else None
+    found = _CLEARED.match(row.message) if row.reason == BLOCKER_CLEARED else None
     return Cleared(reason=found["reason"], object=found["object"]) if found is not None else None
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import attempt_began, attempt_of, seconds_of_work
+from upgrade_manager.api.conditions import IMAGES_NOT_REMOVED
 from upgrade_manager.api.migration_failure import summary
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 
 #: The warnings that are shown: the last ones.
 WARNING_ROWS = 5
-#: As in api.conditions, whose import would take as long as all the others.
-_IMAGES_NOT_REMOVED = "ImagesNotRemoved"
+#: As in api.display, whose import would take as long as all the others.
 _QUEUED = "Queued"
 #: Characters of a text.
 _MAX_TEXT = 1000
@@ -273,7 +273,7 @@ def _cause(plan: Object, state: PlanState) -> str:
     if state is PlanState.FAILED:
         return _message(plan, "Progressing")
     if state is PlanState.SUCCEEDED:
-        images = _message(plan, _IMAGES_NOT_REMOVED) if _is_true(plan, _IMAGES_NOT_REMOVED) else ""
+        images = _message(plan, IMAGES_NOT_REMOVED) if _is_true(plan, IMAGES_NOT_REMOVED) else ""
         return ". ".join(filter(None, (success_remarks(_message(plan, "Progressing")), images)))
     return ""
 

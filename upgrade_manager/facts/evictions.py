@@ -112,10 +112,10 @@ def ways_out(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
     if namespace == LONGHORN_SYSTEM:
         volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
         return (Remedy("Wait until no volume is degraded", command=volumes), *delete(budget, "Delete it then"))
-    healthy, desired = health(budget)
-    if healthy < desired:
-        return (Remedy("Repair its other Pods"), *delete(budget, "Or delete it, if none of them has to run"))
-    return (Remedy("Add a replica to its workload"), _allow_one(budget))
+    return _repair(budget) or (
+        Remedy("Add a replica to its workload"),
+        _change_limits(budget, {"maxUnavailable": 1}),
+    )
 
 
 def ways_out_of_stop(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
@@ -125,14 +125,19 @@ def ways_out_of_stop(budget: Object, *, is_stale: bool) -> tuple[Remedy, ...]:
     """
     if is_stale:
         return delete(budget, "Delete it")
+    healthy, _ = health(budget)
+    return _repair(budget) or (
+        Remedy("Start another VM that it selects"),
+        _change_limits(budget, {"minAvailable": max(healthy - 1, 0)}),
+    )
+
+
+def _repair(budget: Object) -> tuple[Remedy, ...]:
+    """Return the remedies for a budget with fewer healthy Pods than it needs; none for another one."""
     healthy, desired = health(budget)
-    if healthy < desired:
-        return (Remedy("Repair its other Pods"), *delete(budget, "Or delete it, if none of them has to run"))
-    return (Remedy("Start another VM that it selects"), _change_limits(budget, {"minAvailable": max(healthy - 1, 0)}))
-
-
-def _allow_one(budget: Object) -> Remedy:
-    return _change_limits(budget, {"maxUnavailable": 1})
+    if healthy >= desired:
+        return ()
+    return (Remedy("Repair its other Pods"), *delete(budget, "Or delete it, if none of them has to run"))
 
 
 def _change_limits(budget: Object, changed: Object) -> Remedy:

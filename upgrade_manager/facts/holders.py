@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import UPGRADE_PLANS, blocks_next_plan, is_in_progress, wait_command
-from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, KIND, LABEL_JOB_TYPE, JobType
+from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, KIND
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts import addons, removal
 from upgrade_manager.facts.drain_hooks import HOOKS, without_hooks_of
-from upgrade_manager.facts.job_state import JobState, can_run
+from upgrade_manager.facts.job_state import JobState, may_write_node
 from upgrade_manager.facts.machine_plan import is_running
 from upgrade_manager.facts.rancher_cluster import reported
 from upgrade_manager.kube import objects
@@ -81,11 +81,8 @@ def plan(obj: Object) -> Holder | None:
 
 
 def job(obj: Object) -> Holder | None:
-    """Return a Job of an upgrade that has not finished, except one that starts VMs; its plan has ended.
-
-    A Pod of it may be writing a node's OS.
-    """
-    if not can_run(obj) or objects.labels(obj).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM:
+    """Return a Job of an upgrade that has not finished, except one that starts VMs; its plan has ended."""
+    if not may_write_node(obj):
         return None
     name = objects.name(obj)
     delete = f"kubectl delete job -n {HARVESTER_SYSTEM} {name}"

@@ -13,9 +13,11 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
+    LABEL_JOB_TYPE,
     LABEL_REPEATED,
     LABEL_REQUEST,
     Component,
+    JobType,
 )
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
@@ -140,6 +142,11 @@ class JobState:
         return self.progress is Progress.RUNNING and bool(self.suspended_at) and not self.suspended
 
     @property
+    def may_run(self) -> bool:
+        """True for a Job that has not finished and is not suspended."""
+        return self.progress is Progress.RUNNING and not self.suspended
+
+    @property
     def holds(self) -> bool:
         """True while its command holds before the reboot, until a user lets it go on."""
         return self.running and self.step.endswith(f" {HOLD_STEP}")
@@ -226,5 +233,14 @@ def can_run(job: Object) -> bool:
     """Return True for a Job that has not finished and is not suspended. The checksums Job only reads."""
     if objects.labels(job).get(LABEL_COMPONENT) == Component.CHECKSUMS:
         return False
-    state = JobState.of(job)
-    return state.progress is Progress.RUNNING and not state.suspended
+    return JobState.of(job).may_run
+
+
+def restores_vms(job: Object) -> bool:
+    """Return True for a restore-vm Job."""
+    return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
+
+
+def may_write_node(job: Object) -> bool:
+    """Return True for a Job that can run and that does not only start VMs: a Pod of it may be writing a node's OS."""
+    return can_run(job) and not restores_vms(job)

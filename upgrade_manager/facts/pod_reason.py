@@ -49,7 +49,7 @@ def pod_reason(pod: Object) -> tuple[BlockerReason, str] | None:
     scheduled = objects.condition(pod, "PodScheduled")
     if objects.text(scheduled, "status") == "False":
         return BlockerReason.POD_UNSCHEDULABLE, f"it cannot be scheduled ({_words(scheduled)})"
-    for container in _containers(pod):
+    for container in container_statuses(pod):
         found = _container_reason(container)
         if found is not None:
             return found
@@ -66,17 +66,17 @@ def is_unassigned(pod: Object) -> bool:
 
 def crashes(pod: Object) -> bool:
     """Return True if a container of the Pod is restarted after errors."""
-    return any(map(_last_crash, _containers(pod)))
+    return any(map(_last_crash, container_statuses(pod)))
 
 
 def lacks_config(pod: Object) -> bool:
     """Return True if an object that a container refers to does not exist."""
-    return any(_waiting_reason(one) == _CONFIG_ERROR for one in _containers(pod))
+    return any(_waiting_reason(one) == _CONFIG_ERROR for one in container_statuses(pod))
 
 
 def unpulled_image(pod: Object) -> str:
     """Return the image that cannot be pulled; empty if the image is unknown."""
-    names = (objects.text(one, "image") for one in _containers(pod) if _waiting_reason(one) in _IMAGE)
+    names = (objects.text(one, "image") for one in container_statuses(pod) if _waiting_reason(one) in _IMAGE)
     return next(filter(None, names), "")
 
 
@@ -94,7 +94,7 @@ def start_progress(pod: Object) -> datetime | None:
 
 def finished_at(pod: Object) -> datetime | None:
     """Return the time at which the Pod's last container terminated; None if the Pod lacks the time."""
-    times = [objects.text(one, "state", "terminated", "finishedAt") for one in _containers(pod)]
+    times = [objects.text(one, "state", "terminated", "finishedAt") for one in container_statuses(pod)]
     return parse_time(max(times, default=""))
 
 
@@ -121,7 +121,8 @@ def _stage(pod: Object) -> str:
     return f"the kubelet of node {node} has not accepted it"
 
 
-def _containers(pod: Object) -> Iterator[object]:
+def container_statuses(pod: Object) -> Iterator[object]:
+    """Yield the statuses of the Pod's containers; those of init containers are first."""
     for kind in ("initContainerStatuses", "containerStatuses"):
         yield from objects.items(pod, "status", kind)
 

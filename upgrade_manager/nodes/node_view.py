@@ -269,10 +269,7 @@ def _is_uncordoned(view: NodeView, inputs: _Inputs, number: int) -> bool:
 
 
 def _number(inputs: _Inputs, counted: int) -> Numbered:
-    runs = any(
-        job.job_type is JobType.PRE_DRAIN and job.state.progress is Progress.RUNNING and not job.state.suspended
-        for job in inputs.jobs
-    )
+    runs = any(job.job_type is JobType.PRE_DRAIN and job.state.may_run for job in inputs.jobs)
     generation = inputs.target.generation
     return number_request(inputs.requests, inputs.machine_plan, counted=counted, generation=generation, runs=runs)
 

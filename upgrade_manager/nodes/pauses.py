@@ -6,34 +6,28 @@ pipeline/node_upgrade/holds.py passes the closed rows to the gate, and report.py
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.holds import HoldPoint, entry_of
-from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.holds import HoldPoint, continue_command, entry_of
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.gate import Closed, GateRow
 from upgrade_manager.nodes.model import StartJob
-from upgrade_manager.nodes.sequencing import is_in_progress, starts_upgrade
+from upgrade_manager.nodes.sequencing import is_in_progress, is_started, starts_upgrade
 from upgrade_manager.resources.jobs import REBOOTING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from upgrade_manager.api.spec import UpgradePlanSpec
-    from upgrade_manager.nodes.model import Decision, NodeView
+    from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.nodes.node_view import Decided
 
 
-def plan_pause(spec: UpgradePlanSpec, *, done: int, plan: str) -> Closed | None:
-    """Return the row that holds each node after so many that are done; None while the plan is not paused."""
-    after = spec.node_upgrade_option.pause_after
-    if spec.paused:
-        return _row(plan, "it is paused", command=f"upgrade-manager continue {plan}")
-    if after and done >= after:
-        return _row(plan, f"it pauses after {after} nodes", command=f"upgrade-manager continue {plan}")
-    return None
+def plan_pause(plan: str, *, after: int | None) -> Closed:
+    """Return the row that holds each node of a paused plan; `after` is the number of nodes after which it pauses."""
+    why = "it is paused" if after is None else f"it pauses after {after} nodes"
+    return _row(plan, why, command=continue_command(plan))
 
 
 def held_point(
@@ -50,24 +44,26 @@ def held_point(
 
 def _is_at(view: NodeView, decision: Decision, point: HoldPoint, *, is_own: bool) -> bool:
     if point is HoldPoint.DRAIN:
-        is_started = view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
-        return not is_started and any(map(starts_upgrade, decision.effects))
+        return not is_started(view) and any(map(starts_upgrade, decision.effects))
     if is_own:
         return _holds_itself(view)
-    return any(isinstance(one, StartJob) and one.job_type in REBOOTING for one in decision.effects)
+    return any(map(_reboots, decision.effects))
 
 
 def _holds_itself(view: NodeView) -> bool:
     """Return True while the Pod of the node's Job holds before the reboot."""
     job = view.os_upgrade
-    is_running = job is not None and job.progress is Progress.RUNNING and not job.suspended
-    return job is not None and is_running and job.holds
+    return job is not None and not job.suspended and job.holds
+
+
+def _reboots(effect: Effect) -> bool:
+    return isinstance(effect, StartJob) and effect.job_type in REBOOTING
 
 
 def node_pause(node: str, point: str, *, plan: str) -> Closed:
     """Return the row of a node that holds at the point."""
     why = f"pauseBefore holds {node} before its {point.lower()}"
-    return _row(plan, why, command=f"upgrade-manager continue {plan} {node}")
+    return _row(plan, why, command=continue_command(plan, node))
 
 
 def _row(plan: str, why: str, *, command: str) -> Closed:
@@ -76,7 +72,7 @@ def _row(plan: str, why: str, *, command: str) -> Closed:
 
 def without_reboot(view: NodeView, decision: Decision, row: Closed) -> Decision:
     """Return the decision without the Job that reboots the node, which no row of the gate may hold back."""
-    left = tuple(one for one in decision.effects if not (isinstance(one, StartJob) and one.job_type in REBOOTING))
+    left = tuple(filterfalse(_reboots, decision.effects))
     if left == decision.effects:
         return decision
     return replace(decision, state=view.state, effects=left, progress=f"{view.name}: waiting for {row}", holds=True)
@@ -107,6 +103,6 @@ def _runs(view: NodeView, decision: Decision, *, is_held: bool) -> bool:
     """Return True while a Job of the node runs, Rancher works on it, or it reboots."""
     if _holds_itself(view):
         return False
-    if any(job.progress is Progress.RUNNING and not job.suspended for job in view.jobs.values()):
+    if any(job.may_run for job in view.jobs.values()):
         return True
     return not is_held and not decision.is_done and (is_in_progress(view, decision) or view.under_way)

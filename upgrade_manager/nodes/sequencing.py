@@ -48,11 +48,11 @@ _PAST_DRAIN = frozenset({NodeState.POST_DRAINING, NodeState.WAITING_REBOOT})
 def start_or_pause(view: NodeView, job_type: JobType, *, running: NodeState) -> Decision | None:
     """Start, pause or resume the node's first Job; None once it runs or has finished."""
     if job_type in view.old_jobs:
-        return replace_job(view, job_type, state=running if _is_started(view) else None)
+        return replace_job(view, job_type, state=running if is_started(view) else None)
     job = view.jobs.get(job_type)
     if job is not None and not job.suspended:
         return None
-    if view.paused and not _is_started(view):
+    if view.paused and not is_started(view):
         start = StartJob(node=view.name, job_type=job_type, suspended=True, request=view.request)
         return Decision(state=NodeState.UPGRADE_PAUSED, effects=() if job else (start,))
     effect: Effect = StartJob(node=view.name, job_type=job_type, request=view.request)
@@ -195,7 +195,8 @@ def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
     return f"{name_list([view.name for view in views])} {verb} {state}; {resume}"
 
 
-def _is_started(view: NodeView) -> bool:
+def is_started(view: NodeView) -> bool:
+    """Return True once the upgrade of the node has started."""
     return view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
 
 

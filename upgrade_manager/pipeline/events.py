@@ -15,6 +15,14 @@ import structlog
 from upgrade_manager.api.attempts import attempt_began, attempt_of
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
+from upgrade_manager.api.history import (
+    BLOCKER_CLEARED,
+    NORMAL,
+    UPGRADE_CONTINUED,
+    UPGRADE_PAUSED,
+    WARNING,
+    cleared_text,
+)
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.names import event_digest, of_attempt
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
@@ -32,8 +40,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.history import History
 
-NORMAL = "Normal"
-WARNING = "Warning"
 #: Phases reached earlier are not replayed: the API server keeps events for an hour.
 REPLAY_WINDOW = timedelta(minutes=50)
 #: The interval at which the event of a lasting blocker is counted again.
@@ -45,9 +51,6 @@ SETTING_RESTORED = "SettingRestored"
 #: The order of the events of one second, after warnings; the upgrade of a node ends before the next node's upgrade
 #: begins.
 _ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETTING_RESTORED)
-#: Of the whole plan.
-UPGRADE_PAUSED = "UpgradePaused"
-UPGRADE_CONTINUED = "UpgradeContinued"
 #: Of a node that held by pauseBefore.
 NODE_CONTINUED = "NodeContinued"
 TOOLKIT_IMAGE_CHOSEN = "ToolkitImageChosen"
@@ -183,9 +186,8 @@ class PlanEvents:
         if blocker.reason is BlockerReason.NODE_PAUSED:
             return
         self._blockers.get(objects.uid(plan), {}).pop(blocker.identity, None)
-        named = f"{blocker.namespace}/{blocker.name}" if blocker.namespace else blocker.name
-        message = f"{blocker.kind} {named}: {blocker.reason} is cleared"
-        self._record(plan, type_=NORMAL, reason="BlockerCleared", message=message)
+        message = cleared_text(blocker.kind, blocker.namespace, blocker.name, blocker.reason)
+        self._record(plan, type_=NORMAL, reason=BLOCKER_CLEARED, message=message)
 
     def once(
         self,

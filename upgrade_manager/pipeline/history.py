@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.history import ENDED, VERSIONS, Row, counted_id, rows_of
+from upgrade_manager.api.history import ENDED, NORMAL, VERSIONS, Row, counted_id, rows_of
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID
 from upgrade_manager.api.names import history_config_map
 from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
@@ -103,7 +103,7 @@ class History:
             return
         known.rows[id_] = row if found is None else replace(found, last=at, count=found.count + 1)
         known.since = known.since or self._now()
-        known.is_urgent |= found is None and type_ != "Normal"
+        known.is_urgent |= found is None and type_ != NORMAL
         self.due = min(self.due, known.due)
 
     async def write_due(self, plan: Object) -> None:

@@ -11,7 +11,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.history import BLOCKERS, Row, blockers_in, counted_id, json_lines, node_key, ordered
+from upgrade_manager.api.history import (
+    BLOCKER_CLEARED,
+    BLOCKERS,
+    NORMAL,
+    UPGRADE_CONTINUED,
+    UPGRADE_PAUSED,
+    WARNING,
+    Row,
+    blockers_in,
+    cleared_text,
+    counted_id,
+    json_lines,
+    node_key,
+    ordered,
+)
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
@@ -30,9 +44,7 @@ _MAX_BLOCKERS = 40_000
 _SAME = timedelta(minutes=10)
 ATTEMPT_BEGAN = "AttemptBegan"
 _KEPT = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed", ATTEMPT_BEGAN})
-#: As in events.py.
-_PAUSES = frozenset({"UpgradePaused", "UpgradeContinued"})
-_CLEARED = "BlockerCleared"
+_PAUSES = frozenset({UPGRADE_PAUSED, UPGRADE_CONTINUED})
 
 
 def data_of(rows: Iterable[Row], blockers: Iterable[Object]) -> dict[str, str]:
@@ -67,7 +79,7 @@ def fitting(rows: Mapping[str, Row], blockers: list[Object]) -> tuple[dict[str, 
 def _giving_way(rows: Mapping[str, Row]) -> Iterator[tuple[str, Row | None]]:
     """Yield the keys of the rows in the order in which they give way; with None the text alone."""
     oldest = sorted(rows.items(), key=lambda pair: pair[1].first)
-    yield from ((key, None) for key, row in oldest if node_key(row.node) and row.type == "Normal")
+    yield from ((key, None) for key, row in oldest if node_key(row.node) and row.type == NORMAL)
     ranked = [(rank, key, row) for key, row in oldest if (rank := _rank(row))]
     yield from ((key, row) for _, key, row in sorted(ranked, key=lambda one: one[0]))
 
@@ -78,7 +90,7 @@ def _rank(row: Row) -> int:
         return 0
     if row.reason in _PAUSES:
         return 6
-    if row.type != "Normal" or row.reason == _CLEARED:
+    if row.type != NORMAL or row.reason == BLOCKER_CLEARED:
         return 1
     if row.node:
         return 2 if row.reason == MilestoneReason.NODE_REBOOTING else 4 if row.reason == _LAST else 3
@@ -128,14 +140,14 @@ def _of_blocker(plan: Object, entry: Object, known: list[Row]) -> Iterator[Row]:
     if since is None or until is None or not reason:
         return
     if not any(row.reason == reason and row.message.startswith(message[:150]) for row in known):
-        id_ = counted_id(objects.uid(plan), "Warning", reason, message)
-        yield _row(id_, reason, message, since, type_="Warning")
-    text = f"{kind} {'/'.join(filter(None, (namespace, name)))}: {reason} is cleared"
+        id_ = counted_id(objects.uid(plan), WARNING, reason, message)
+        yield _row(id_, reason, message, since, type_=WARNING)
+    text = cleared_text(kind, namespace, name, reason)
     if not any(row.message == text and row.last >= since for row in known):
-        yield _row(counted_id(objects.uid(plan), "Normal", _CLEARED, text), _CLEARED, text, until)
+        yield _row(counted_id(objects.uid(plan), NORMAL, BLOCKER_CLEARED, text), BLOCKER_CLEARED, text, until)
 
 
-def _row(id_: str, reason: str, message: str, at: Any, *, type_: str = "Normal") -> Row:
+def _row(id_: str, reason: str, message: str, at: Any, *, type_: str = NORMAL) -> Row:
     return Row(id=id_, first=at, last=at, count=1, type=type_, reason=reason, message=message)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -32,14 +32,6 @@ class Waiting:
     error: Exception | None = None
     #: Where a pause holds the upgrade, after "holds"; empty while something of it runs.
     held: str = ""
-
-    def again(self, after: float | None) -> Waiting:
-        """Return the wait with the time of the next reconcile."""
-        return replace(self, after=after)
-
-    def at_rest(self, *, after: float | None) -> Waiting:
-        """Return the wait of a paused upgrade of which nothing runs, so that nothing is overdue."""
-        return replace(self, after=after, waits=(), detail="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

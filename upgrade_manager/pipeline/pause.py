@@ -6,6 +6,7 @@ others while a plan is paused, or was. `spec` is the user's: the manager never w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import last_changed_by
@@ -17,7 +18,8 @@ from upgrade_manager.api.conditions import (
     TRUE,
     find_condition,
 )
-from upgrade_manager.api.holds import held_nodes
+from upgrade_manager.api.history import UPGRADE_CONTINUED, UPGRADE_PAUSED
+from upgrade_manager.api.holds import continue_command, held_nodes
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
@@ -25,7 +27,6 @@ from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import continuations, vm_recovery
-from upgrade_manager.pipeline.events import UPGRADE_CONTINUED, UPGRADE_PAUSED
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
@@ -46,16 +47,21 @@ _MAX_USER = 100
 _TODO = "Continue the upgrade, or watch the nodes"
 
 
-def reason_of(ctx: ReconcileContext) -> str:
-    """Return why the plan holds before what comes next; empty if it goes on, and in the last phase."""
+def reason_of(ctx: ReconcileContext, *, done: int | None = None) -> str:
+    """Return why the plan holds before what comes next; empty if it goes on, and in the last phase.
+
+    `done` is the number of nodes that are done; None for those that the status shows.
+    """
     spec = ctx.plan.spec
     after = spec.node_upgrade_option.pause_after
     if phase_of(ctx.status.phase) is PHASES[-1]:
         return ""
     if spec.paused:
         return PAUSED
-    done = upgraded_nodes(ctx.status.fields) if after else 0
-    return PAUSE_AFTER if after and done >= after else ""
+    if not after:
+        return ""
+    count = upgraded_nodes(ctx.status.fields) if done is None else done
+    return PAUSE_AFTER if count >= after else ""
 
 
 def before(ctx: ReconcileContext, phase: PhaseName) -> Waiting | None:
@@ -78,9 +84,7 @@ async def observe(ctx: ReconcileContext) -> None:
     status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
     about, reason = objects.text(recorded, "lastTransitionTime"), objects.text(recorded, "reason")
     phase = _phase_at(status, about)
-    cause, by = _CAUSES.get(reason), ctx.status["pausedBy"]
-    paused = f"{cause} (last change of the plan: {by})" if cause else f"Paused by {by}"
-    ctx.events.once(ctx.raw, UPGRADE_PAUSED, paused, about=about, phase=phase, at=began)
+    ctx.events.once(ctx.raw, UPGRADE_PAUSED, _cause(ctx, reason), about=about, phase=phase, at=began)
     if reason_of(ctx) or _is_node_held(ctx):
         return
     lasted = format_duration(seconds_between(began, ctx.now()))
@@ -104,8 +108,9 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     shown = PAUSING if reason == PAUSED and not waiting.held else reason
     ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
     recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
-    after = [seconds for seconds in (waiting.after, recovery) if seconds is not None]
-    return waiting.at_rest(after=min(after, default=None)) if waiting.held else waiting.again(min(after, default=None))
+    after = min((seconds for seconds in (waiting.after, recovery) if seconds is not None), default=None)
+    # Nothing is overdue while nothing runs.
+    return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
 
 
 def _is_node_held(ctx: ReconcileContext) -> bool:
@@ -129,16 +134,19 @@ def user_of(ctx: ReconcileContext) -> str:
 
 def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime, *, reason: str) -> str:
     """Return since when and by whom, where it holds and what runs, with the command at the end."""
-    by = ctx.status["pausedBy"]
-    cause = f"Paused by {by}" if reason == PAUSED else f"{_CAUSES[reason]} (last change of the plan: {by})"
-    begun = f"{cause} at {format_clock(began)}"
+    begun = f"{_cause(ctx, reason)} at {format_clock(began)}"
     held = held_nodes(ctx.status.fields)
-    node = f" {next(iter(held))}" if reason == PAUSE_BEFORE and held else ""
-    command = f"upgrade-manager continue {ctx.owner.name}{node}"
+    node = next(iter(held)) if reason == PAUSE_BEFORE and held else ""
+    command = continue_command(ctx.owner.name, node)
     if waiting.held:
         return f"{begun}. The upgrade holds {waiting.held}, and nothing of it runs. To continue: {command}"
     runs = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
     return f"{begun}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
+
+
+def _cause(ctx: ReconcileContext, reason: str) -> str:
+    by, cause = ctx.status["pausedBy"], _CAUSES.get(reason)
+    return f"{cause} (last change of the plan: {by})" if cause else f"Paused by {by}"
 
 
 def _next_point(ctx: ReconcileContext) -> str:

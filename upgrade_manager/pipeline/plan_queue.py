@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, find_condition
+from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.api.remedy import Remedy, remedy_text
 from upgrade_manager.api.timestamps import format_time, parse_time
@@ -101,11 +102,9 @@ def check(ctx: ReconcileContext, message: str) -> None:
 
 def pause(ctx: ReconcileContext) -> None:
     """Record that the attempt of a paused plan waits for its user, which counts for no time in the queue."""
-    text = (
-        f"The next attempt waits, because spec.paused is true. To continue: upgrade-manager continue {ctx.owner.name}"
-    )
-    ctx.status.queue(text, since="", reason="Waiting")
-    ctx.status["queuedSince"] = None
+    command = continue_command(ctx.owner.name)
+    text = f"The next attempt waits, because spec.paused is true. To continue: {command}"
+    ctx.status.queue(text, since=None, reason="Waiting")
 
 
 def hold(other: ReconcileContext, starting: ReconcileContext) -> None:

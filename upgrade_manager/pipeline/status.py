@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import attempt_began, with_failed, work_text
 from upgrade_manager.api.blockers import BlockerReason, entries_of
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     CONCURRENT_UPGRADE_BLOCKED,
@@ -23,7 +24,6 @@ from upgrade_manager.api.conditions import (
     TAKEN_OVER,
     TRUE,
     UPGRADE_FAILED,
-    Condition,
     find_condition,
     remove_condition,
     set_condition,
@@ -208,7 +208,7 @@ class StatusPatch:
         self.waiting("")
         self.healthy()
 
-    def queue(self, text: str, *, since: str, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> None:
+    def queue(self, text: str, *, since: str | None, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> None:
         """Let the plan, or its next attempt, wait for its start; the conditions of an earlier failure go."""
         self._status["queuedSince"] = since
         self.unmark(PROGRESSING, STALLED, *([DEGRADED] if self.ended else []))

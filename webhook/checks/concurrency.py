@@ -5,7 +5,6 @@ A plan that has failed may still restore settings; the new plan waits for it (`r
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import is_in_progress, wait_command
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     plans = await subject.cluster.list(PLANS)
-    return [replace(one, field="spec") for one in running(plan for plan in plans if objects.name(plan) != subject.name)]
+    return running(plan for plan in plans if objects.name(plan) != subject.name)
 
 
 def running(plans: Iterable[Object]) -> list[Finding]:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 20_000_000
 #: Bytes of one log to begin with, and at least.
 _LOG, _LEAST = 1_000_000, 10_000
-MANIFEST = "manifest.json"
+#: The version of the files' layout.
+FORMAT = 1
+MANIFEST, HISTORY, LEASE = "manifest.json", "history.json", "lease.json"
 LOGS = "logs/"
 
 

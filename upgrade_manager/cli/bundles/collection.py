@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager import __version__
 from upgrade_manager.cli.bundles import contents
-from upgrade_manager.cli.bundles.archive import LOGS, MANIFEST, bounded
+from upgrade_manager.cli.bundles.archive import FORMAT, HISTORY, LEASE, LOGS, MANIFEST, bounded
 from upgrade_manager.cli.bundles.redaction import redacted_object, redacted_text
 from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import read_history
+from upgrade_manager.facts.pod_reason import container_statuses
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import PODS
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.pager import Selection
 
-#: Of the file's layout.
-FORMAT = 1
-HISTORY, LEASE = "history.json", "lease.json"
 LAST_WORDS = "last-words.txt"
 #: Requests at a time, and seconds for each.
 _CONCURRENT, _TIMEOUT = 8, 30.0
@@ -151,26 +149,24 @@ def _chosen(pods: Sequence[Object]) -> list[Object]:
 
 def _containers(pod: Object) -> Iterator[tuple[str, bool]]:
     """Yield the names of the containers that have begun, and whether it is an earlier run of it."""
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for status in objects.items(pod, "status", kind):
-            name, state = objects.text(status, "name"), objects.mapping(status, "state")
-            if name and "waiting" not in state:
-                yield name, False
-            if name and (objects.number(status, "restartCount") or 0) > 0:
-                yield name, True
+    for status in container_statuses(pod):
+        name, state = objects.text(status, "name"), objects.mapping(status, "state")
+        if name and "waiting" not in state:
+            yield name, False
+        if name and (objects.number(status, "restartCount") or 0) > 0:
+            yield name, True
 
 
 def _last_words(pod: Object) -> Iterator[str]:
     """Yield the termination messages of a Pod's containers."""
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for status in objects.items(pod, "status", kind):
-            for state in ("lastState", "state"):
-                ended = objects.mapping(status, state, "terminated")
-                message = objects.text(ended, "message").strip()
-                if message or objects.text(ended, "reason") not in {"", "Completed"}:
-                    place = f"{objects.namespace(pod)}/{objects.name(pod)} {objects.text(status, 'name')}"
-                    code, at = objects.number(ended, "exitCode"), objects.text(ended, "finishedAt")
-                    yield f"{place} ended at {at} with {code} ({objects.text(ended, 'reason')}): {message}"
+    for status in container_statuses(pod):
+        for state in ("lastState", "state"):
+            ended = objects.mapping(status, state, "terminated")
+            message = objects.text(ended, "message").strip()
+            if message or objects.text(ended, "reason") not in {"", "Completed"}:
+                place = f"{objects.namespace(pod)}/{objects.name(pod)} {objects.text(status, 'name')}"
+                code, at = objects.number(ended, "exitCode"), objects.text(ended, "finishedAt")
+                yield f"{place} ended at {at} with {code} ({objects.text(ended, 'reason')}): {message}"
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.cli.bundles import contents
-from upgrade_manager.cli.bundles.archive import MANIFEST
-from upgrade_manager.cli.bundles.collection import FORMAT, HISTORY, LEASE
+from upgrade_manager.cli.bundles.archive import FORMAT, HISTORY, LEASE, MANIFEST
 from upgrade_manager.cli.plans import pace_for
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.display.leader import LeaseReading

@@ -27,6 +27,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import FIRST_ATTEMPT, component_name
 from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
+from upgrade_manager.facts.job_state import restores_vms
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
@@ -102,7 +103,7 @@ class Ending:
     @property
     def readers(self) -> list[Object]:
         """The running Jobs that read from the upgrade repository."""
-        return list(filterfalse(vm_restore.restores_vms, self.running))
+        return list(filterfalse(restores_vms, self.running))
 
 
 async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
@@ -186,7 +187,7 @@ async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
             *(orphaned_jobs.orphan(ctx.client, job) for job in ending.running),
         )
         return
-    restoring = filter(vm_restore.restores_vms, ending.running)
+    restoring = filter(restores_vms, ending.running)
     selector, readers = ctx.owner.selector(), ending.readers
     kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
     await run_all(

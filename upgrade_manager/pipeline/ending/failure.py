@@ -15,6 +15,7 @@ from upgrade_manager.api.attempts import retry_command
 from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.next_steps import MAX_COMMAND
+from upgrade_manager.api.node_states import upgraded_names
 from upgrade_manager.api.phases import PhaseName, failed_phase
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
@@ -108,14 +109,9 @@ def _unchanged(ctx: ReconcileContext) -> Iterator[Remedy]:
     if phase not in _ON_NODES:
         # The first step says of the others that nothing was changed.
         return
-    upgraded = sorted(node for node in ctx.status.known_nodes() if _is_upgraded(ctx, node))
+    upgraded = sorted(upgraded_names(ctx.status.fields))
     if upgraded:
         yield Remedy(f"Upgraded nodes keep the new release: {name_list(upgraded)}")
-
-
-def _is_upgraded(ctx: ReconcileContext, node: str) -> bool:
-    state = ctx.status.node_state(node)
-    return state is not None and state.upgraded
 
 
 def _log(failed: Failed) -> Iterator[Remedy]:

@@ -20,8 +20,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.facts import holders
-from upgrade_manager.facts.job_state import JobState, can_run
+from upgrade_manager.facts.job_state import JobState, can_run, may_write_node, restores_vms
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -29,7 +28,6 @@ from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 from upgrade_manager.nodes.expected_times import USUAL
 from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.blocker_report import resumed_wait
-from upgrade_manager.pipeline.node_upgrade.vm_restore import restores_vms
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.resources.owner import plan_uid
 from upgrade_manager.runtime.concurrency import run_all
@@ -73,7 +71,7 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     No other plan runs, so that a Job of another uid is either orphaned or kept after its failure.
     """
     orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
-    running = [job for job in orphaned if holders.job(job)]
+    running = [job for job in orphaned if may_write_node(job)]
     if running:
         first = min(running, key=objects.name)
         state = JobState.of(first).describe()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.conditions import PAUSE_AFTER
 from upgrade_manager.api.holds import continued, held_nodes, with_holds
-from upgrade_manager.api.node_states import state_of
-from upgrade_manager.api.phases import PHASES, phase_of
+from upgrade_manager.api.node_states import upgraded_names
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.nodes.pauses import held_point, node_pause, plan_pause, where_held, without_reboot
+from upgrade_manager.pipeline.pause import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,16 +47,16 @@ def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided]
 
 
 def _plan_pause(ctx: ReconcileContext, decisions: list[Decided]) -> Closed | None:
-    """Return the row of a paused plan. The last phase finishes what Rancher repeats.
+    """Return the row of a paused plan; None if it is not paused.
 
     A node that has left was done all the same: a canary that is removed does not let the next node begin.
     """
-    if phase_of(ctx.status.phase) is PHASES[-1]:
-        return None
-    nodes = ctx.status["nodeUpgradeStatuses"] or {}
-    done = {name for name, entry in nodes.items() if (state := state_of(entry.get("state"))) and state.upgraded}
-    done |= {view.name for view, decision in decisions if view.is_upgraded or decision.is_done}
-    return plan_pause(ctx.plan.spec, done=len(done), plan=ctx.owner.name)
+    done = upgraded_names(ctx.status.fields) | {
+        view.name for view, decision in decisions if view.is_upgraded or decision.is_done
+    }
+    reason, option = reason_of(ctx, done=len(done)), ctx.plan.spec.node_upgrade_option
+    after = option.pause_after if reason == PAUSE_AFTER else None
+    return plan_pause(ctx.owner.name, after=after) if reason else None
 
 
 def where(ctx: ReconcileContext, state: State) -> str:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.conditions import MAX_MESSAGE
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.blockers.job_failures import job_failure_message
-from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import JobState, Progress, restores_vms
 from upgrade_manager.facts.vm_start import not_restarted
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Terminal
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 EVENT_REASON = "RestoreVMFailed"
 log = structlog.get_logger(__name__)
-
-
-def restores_vms(job: Object) -> bool:
-    """Return True for a restore-vm Job."""
-    return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
 
 
 async def start_of_left(ctx: ReconcileContext, nodes: Iterable[str]) -> None:

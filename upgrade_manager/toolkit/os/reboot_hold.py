@@ -1,4 +1,4 @@
-"""The hold before the reboot, which a plan with pauseBefore Reboot asks for.
+"""The hold before the reboot, which a plan with pauseBefore Reboot requires.
 
 The commands post_drain and single_node_upgrade run it once the new system is written and checked. The manager sees the
 step, records the user's continuation in the plan, and this command reads it there.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.holds import HOLD_STEP, HoldPoint, continued, entry_of
+from upgrade_manager.api.holds import HOLD_STEP, HoldPoint, continue_command, continued, entry_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.os.os_release import runs_release
@@ -17,9 +17,6 @@ from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
-
-#: Seconds of a year: a user decides.
-_TIMEOUT = 365.0 * 86400.0
 
 
 async def reboot_held(context: ToolkitContext) -> str:
@@ -33,7 +30,7 @@ async def reboot_held(context: ToolkitContext) -> str:
     points = objects.items(plan, "spec", "nodeUpgradeOption", "pauseBefore")
     if HoldPoint.REBOOT not in points or entry_of(context.node, HoldPoint.REBOOT) in continued(objects.status(plan)):
         return ""
-    return f"the reboot waits for: upgrade-manager continue {context.plan} {context.node}"
+    return f"the reboot waits for: {continue_command(context.plan, context.node)}"
 
 
-HOLD_BEFORE_REBOOT = Step(name=HOLD_STEP, timeout=_TIMEOUT, missing=reboot_held, poll=10.0)
+HOLD_BEFORE_REBOOT = Step(name=HOLD_STEP, timeout=None, missing=reboot_held, poll=10.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hack.simulation import Simulation
-from tests.cli.test_pause import session
-from tests.support.cluster.served import manager, result, served
+from tests.support.cluster.served import served
+from tests.support.cluster.sessions import session
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
@@ -28,11 +28,7 @@ HELD = "demo holds before {}; what has begun is finished first. To continue: upg
 @pytest.mark.real_loop
 async def test_plan_is_paused_and_continued(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
-
-        async def run(*line: str) -> ProcessResult:
-            command, *others = line
-            process = await manager(command, f"--kubeconfig={cluster.kubeconfig}", *others, home=tmp_path)
-            return await result(process)
+        run = cluster.run
 
         async def is_paused() -> bool:
             return objects.is_true(await cluster.client.get(UPGRADE_PLANS, "demo"), "spec", "paused")

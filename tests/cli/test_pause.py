@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.cluster.served import manager, result, served
+from tests.support.cluster.served import served
+from tests.support.cluster.sessions import session
 from tests.support.managers.displayed import MANIFEST
-from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.cli.pause import change_list, listed, node_names, paused_lines, resumed_lines
 from upgrade_manager.cli.plan_change import ATTEMPTS
-from upgrade_manager.cli.session import CommandError, Session
-from upgrade_manager.kube.client import Client
+from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 
@@ -26,11 +24,7 @@ TURN = "is cordoned and paused when its turn comes, and nodes after it wait, unt
 @pytest.mark.real_loop
 async def test_nodes_are_paused_and_resumed_by_name(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
-
-        async def run(*line: str) -> ProcessResult:
-            command, *others = line
-            process = await manager(command, f"--kubeconfig={cluster.kubeconfig}", *others, home=tmp_path)
-            return await result(process)
+        run = cluster.run
 
         async def pauses() -> list[str]:
             return listed(await cluster.client.get(UPGRADE_PLANS, "demo"))
@@ -62,11 +56,6 @@ async def test_nodes_are_paused_and_resumed_by_name(tmp_path: Path) -> None:
         await cluster.set(currentPhase="Succeeded")
         ended = await run("resume", "demo", "node-0")
         assert ended.line.endswith("demo has ended (Succeeded): its nodes can be neither paused nor resumed")
-
-
-def session(simulation: Simulation) -> Session:
-    client = Client(simulation.transport(), user_agent="test", random=random.Random(0))
-    return Session(client=client, server="https://x", now=simulation.now)
 
 
 async def test_changes_of_others_meanwhile_are_kept() -> None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
 from hack.faults.rules import Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.cluster.sessions import session
 from tests.support.managers.displayed import MANIFEST, at, plan, times
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.cli.plans import choose, read_pace, read_plans
-from upgrade_manager.cli.session import CommandError, Session
+from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-
-def session(simulation: Simulation) -> Session:
-    client = Client(simulation.transport(), user_agent="test", random=random.Random(0))
-    return Session(client=client, server="https://x", now=simulation.now)
 
 
 @pytest.mark.parametrize(

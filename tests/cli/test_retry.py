@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster.served import manager, result, served
+from tests.support.cluster.served import served
 from tests.support.managers.displayed import MANIFEST
-from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -33,10 +33,7 @@ LINES = [
 @pytest.mark.real_loop
 async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
-
-        async def run(*line: str) -> ProcessResult:
-            process = await manager("retry", f"--kubeconfig={cluster.kubeconfig}", *line, home=tmp_path)
-            return await result(process)
+        run = partial(cluster.run, "retry")
 
         async def attempt() -> object:
             return objects.spec(await cluster.client.get(UPGRADE_PLANS, "demo")).get("attempt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,6 +166,8 @@ async def prepare(plane: ControlPlane) -> GuardedCluster:
 
 def _open(crd: Object) -> Object:
     """Return the definition with a spec and a status that may have more fields."""
+    # The definition is parsed once for all tests of a process.
+    crd = copy.deepcopy(crd)
     whole = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     # The rules of attempts would refuse plans whose attempts are under way.
     whole.pop("x-kubernetes-validations", None)

@@ -67,6 +67,11 @@ class Served:
     async def set(self, **status: Any) -> None:
         await self.client.patch(UPGRADE_PLANS, "demo", MergePatch({"status": status}), subresource="status")
 
+    async def run(self, command: str, *others: str) -> ProcessResult:
+        """Run a command of the manager with the cluster's kubeconfig, until its end."""
+        line = (command, f"--kubeconfig={self.kubeconfig}", *others)
+        return await result(await manager(*line, home=self.kubeconfig.parent))
+
 
 @asynccontextmanager
 async def served(

@@ -1,7 +1,8 @@
-"""Nodes that hold before a step, until a user lets each go on by an entry of the annotation `continue`.
+"""Nodes that hold before a step, until a user continues each by an entry of the annotation `continue`.
 
-The node upgrade records in a node's status where it holds (`holds`) and what it was let past (`continued`); the command
-line and the webhook read that. All functions read raw objects, for commands without pydantic; status.py has the model.
+The node upgrade records in a node's status the step before which it holds (`holds`) and the steps that were continued
+(`continued`); the command line and the webhook read that. All functions read raw objects, for commands without
+pydantic; status.py has the model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class HoldPoint(StrEnum):
 
 
 def entry_of(node: str, point: str) -> str:
-    """Return the entry of the annotation that lets the node past the point."""
+    """Return the entry of the annotation that continues the node at the point."""
     return f"{node}:{point}"
 
 
@@ -64,13 +65,13 @@ def with_holds(nodes: Mapping[str, Any], points: Mapping[str, str]) -> dict[str,
 
 
 def with_continued(nodes: Mapping[str, Any], *, node: str, point: str) -> dict[str, Any]:
-    """Return the nodes' entries after a user has let the node go on, which holds there."""
+    """Return the nodes' entries after a user has continued the node, which holds there."""
     entry = {key: value for key, value in nodes[node].items() if key != "holds"}
     return {**nodes, node: {**entry, "continued": sorted({*entry.get("continued", []), point})}}
 
 
 def refusal(status: Mapping[str, Any], entry: str) -> str:
-    """Return why an entry lets nothing go on; empty for one of a node that holds there."""
+    """Return why an entry has no effect; empty for one of a node that holds there."""
     held = held_nodes(status)
     if entry in {entry_of(name, point) for name, point in held.items()}:
         return ""

@@ -1,4 +1,4 @@
-"""The commands `upgrade-manager pause PLAN` and `continue PLAN [NODE]`: they change what holds an upgrade.
+"""The commands `upgrade-manager pause PLAN` and `continue PLAN [NODE]`: they pause and continue an upgrade.
 
 user_commands.py starts them; pipeline/pause.py holds the plan, and pipeline/continuations.py lets a node go on.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def hold(options: HoldOptions) -> int:
-    """Pause the plan, print where it will hold, and return the exit status."""
+    """Pause the plan, print the place of the hold, and return the exit status."""
     return run_command("pause", lambda: _hold(options))
 
 
 def resume(options: ContinueOptions) -> int:
-    """Let the plan go on, print what happens, and return the exit status."""
+    """Let the plan go on, print the effect, and return the exit status."""
     return run_command("continue", lambda: _continue(options))
 
 

@@ -57,7 +57,7 @@ async def write(stage: UpgradeRun, file: Path) -> dict[str, bytes]:
         pytest.param(FAILING, "", id="failed"),
     ],
 )
-async def test_commands_print_what_they_print_of_the_cluster(
+async def test_commands_print_the_same_from_a_bundle(
     scenario: Scenario, point: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.tgz"
@@ -83,7 +83,7 @@ async def test_commands_print_what_they_print_of_the_cluster(
 
 
 @pytest.mark.rule("bundle: it has objects, events, history, logs and last words, listed in manifest.json")
-async def test_bundle_has_what_a_helper_needs(tmp_path: Path) -> None:
+async def test_bundle_has_objects_events_and_logs(tmp_path: Path) -> None:
     async with Simulation(FAILING) as simulation, started(simulation) as stage:
         await stage.until_ended()
         await stage.settle()
@@ -130,7 +130,7 @@ async def test_planted_secrets_are_not_in_the_bundle(tmp_path: Path) -> None:
 
 
 @pytest.mark.rule("bundle: what the user may not read is listed, and stops nothing")
-async def test_what_may_not_be_read_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_unreadable_objects_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.tgz"
     async with Simulation(THREE) as simulation, started(simulation) as stage:
         await stage.reach("ImagePreloading")

@@ -30,7 +30,7 @@ UPGRADE, WARNINGS, NODE, BLOCKERS, VERSIONS, ENDED = "upgrade", "warnings", "nod
 #: Characters of a ConfigMap's key.
 _MAX_KEY = 253
 NORMAL, WARNING = "Normal", "Warning"
-#: Reasons of events which the history tells apart.
+#: Reasons of events that the history keeps apart.
 UPGRADE_PAUSED, UPGRADE_CONTINUED, BLOCKER_CLEARED = "UpgradePaused", "UpgradeContinued", "BlockerCleared"
 #: The begin of the id of a row that is counted, because its event has no unique name.
 _COUNTED = "u-"

@@ -8,6 +8,7 @@ import pytest
 
 from upgrade_manager.api.holds import (
     HoldPoint,
+    continue_command,
     continued,
     entry_of,
     held_nodes,
@@ -44,6 +45,11 @@ UNREADABLE = [
 )
 def test_entries_of_the_annotation(text: str, entries: list[str]) -> None:
     assert read_entries(text) == entries
+
+
+def test_command_names_the_plan_and_the_node_that_holds() -> None:
+    assert continue_command("upgrade") == "upgrade-manager continue upgrade"
+    assert continue_command("upgrade", "n1") == "upgrade-manager continue upgrade n1"
 
 
 def test_nodes_that_hold_and_what_they_were_let_past() -> None:

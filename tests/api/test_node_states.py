@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.node_states import NodeState, late_pause, merge, resumed_entry, started_nodes, state_of
+from upgrade_manager.api.node_states import (
+    NodeState,
+    late_pause,
+    merge,
+    resumed_entry,
+    started_nodes,
+    state_of,
+    upgraded_names,
+)
 
 GROUPS = [
     {"ImagePreloading"},
@@ -87,6 +95,11 @@ def test_highest_group_wins_in_any_order(observed: list[NodeState]) -> None:
 )
 def test_nodes_whose_upgrade_has_started(entries: object, started: list[str]) -> None:
     assert [*started_nodes({"nodeUpgradeStatuses": entries})] == started
+
+
+def test_nodes_that_run_the_new_release() -> None:
+    entries = {"a": {"state": "PostDrained"}, "b": {"state": "PostDraining"}, "c": {"state": "ImageCleaned"}, "d": None}
+    assert upgraded_names({"nodeUpgradeStatuses": entries}) == {"a", "c"}
 
 
 def test_pause_of_a_node_under_way_is_too_late() -> None:

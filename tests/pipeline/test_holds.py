@@ -156,9 +156,10 @@ async def test_entry_of_a_node_that_does_not_hold_is_removed() -> None:
         assert node_states(await stage.plan())["node-0"] == "ImagePreloaded"
         warned = [message for reason, message in await stage.warnings() if reason == "ContinueIgnored"]
         begin = f"Annotation {ANNOTATION_CONTINUE}: "
-        end = "; what holds is node-0:Drain. The entry is removed"
+        end = "The entry is removed"
         assert warned == [
-            f"{begin}Node node-2 does not hold before its drain{end}",
-            f"{begin}Node node-0 does not hold before its reboot{end}",
+            f"{begin}Node node-0 does not hold before its drain; no node holds. {end}",
+            f"{begin}Node node-2 does not hold before its drain; what holds is node-0:Drain. {end}",
+            f"{begin}Node node-0 does not hold before its reboot; what holds is node-0:Drain. {end}",
         ]
         await stage.patch(spec={"nodeUpgradeOption": None})

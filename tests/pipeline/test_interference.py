@@ -171,11 +171,12 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
         following = replace(stage, name="next")
         await following.create_plan()
         await asyncio.sleep(60)
-        assert condition(await following.plan(), "Available") == (
-            "False",
-            "Waiting",
-            "Waiting for UpgradePlan upgrade, which has failed, to give the settings back that it changed",
+        message = (
+            "UpgradePlan upgrade has ended, and gives the settings back that it changed; this plan starts by itself "
+            "once nothing holds the cluster. Its conditions show what is refused: "
+            "kubectl describe upgradeplans.management.harvesterhci.io upgrade"
         )
+        assert condition(await following.plan(), "Available") == ("False", "ConcurrentUpgradeBlocked", message)
         scenario.repair()
         allow()
         await following.succeed()

@@ -170,6 +170,21 @@ def test_controller_that_reports_nothing(
     assert (found.message, found.remedy) == (f"Plan cattle-system/p is not processed ({words})", remedy)
 
 
+@pytest.mark.rule(
+    "blockers: a system-upgrade-controller that does nothing is named with the cause that it does not report"
+)
+@pytest.mark.parametrize(
+    ("owner", "count"),
+    [row("u1", 0, id="a watch of the manager is behind"), row("u0", 1, id="Jobs of an earlier Plan")],
+)
+def test_controller_whose_jobs_exist_is_not_silent(view: FakeView, owner: str, count: int) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1}}]
+    view.found["Plan"], view.found["Node"] = [{**plan(), "metadata": {"uid": "u1"}}], [labelled("n1"), labelled("n2")]
+    view.found["Job"] = [{"metadata": {"ownerReferences": [{"uid": owner, "controller": True}]}}]
+    assert len(blockers(view)) == count
+    assert "upgrade.cattle.io/plan=p" in {one.label_selector for one in view.read if one.resource.kind == "Job"}
+
+
 @pytest.mark.parametrize(
     ("events", "applying", "words"),
     [

@@ -19,10 +19,16 @@ from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.deployments import hangs, restart
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy, label_change
+from upgrade_manager.facts.suc_nodes import (
+    LABEL_SUC_PLAN,
+    UPGRADE_CONTROLLER,
+    hostname_problem,
+    hostname_remedy,
+    label_change,
+)
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
+from upgrade_manager.kube.resources import EVENTS, JOBS, NODES, SUC_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +55,8 @@ def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
     words = wait.detail or latest_warning(view, kind="Plan", namespace=wait.namespace, name=wait.name)
     if words:
         yield _plan(wait, words, (Remedy("Show its log", command=_logs(wait)),))
-    elif not excluded:
-        yield _plan(wait, *_silence(view, wait, nodes))
+    elif not excluded and (silence := _silence(view, wait, nodes)):
+        yield _plan(wait, *silence)
 
 
 def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
@@ -69,8 +75,8 @@ def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
     return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedies=remedies)
 
 
-def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, tuple[Remedy, ...]]:
-    """Return why the controller creates no Jobs without an error, and the remedies."""
+def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, tuple[Remedy, ...]] | None:
+    """Return why the controller creates no Jobs without an error, and the remedies; None for a complete Plan."""
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
     plan = found[0] if found else {}
@@ -86,12 +92,21 @@ def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, 
         return f"its nodeSelector does not match {name_list(sorted(map(objects.name, other)))}", (delete,)
     label, latest = suc_node_label(wait.name), objects.text(plan, "status", "latestHash")
     if latest and all(objects.labels(one).get(label) == latest for one in nodes):
+        if _has_jobs(view, wait, plan):
+            # A watch of the manager is behind: the wait ends once it is renewed.
+            return None
         clear = Remedy("Remove the label", command=f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-")
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", (clear,)
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
     ways_out = hangs(_logs(wait), wait.namespace, UPGRADE_CONTROLLER, after="a minute")
     return "the controller does not report why", ways_out
+
+
+def _has_jobs(view: View, wait: PlanWait, plan: Object) -> bool:
+    """Return True if Jobs of this Plan exist; those of an earlier Plan of its name have another owner."""
+    selected = Selection(resource=JOBS, namespace=wait.namespace, label_selector=f"{LABEL_SUC_PLAN}={wait.name}")
+    return any(objects.owner_uid(job) == objects.uid(plan) for job in view.objects(selected))
 
 
 def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The controller's Deployment, in cattle-system.
 UPGRADE_CONTROLLER = "system-upgrade-controller"
+#: The controller's label for the Plan of a Job or Pod.
+LABEL_SUC_PLAN = "upgrade.cattle.io/plan"
 
 
 def labelled_nodes(plan: str, nodes: Iterable[Object]) -> list[str]:

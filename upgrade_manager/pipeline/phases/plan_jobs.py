@@ -24,7 +24,13 @@ from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.deployments import available_since, deployment_problem
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy, labelled_nodes
+from upgrade_manager.facts.suc_nodes import (
+    LABEL_SUC_PLAN,
+    UPGRADE_CONTROLLER,
+    hostname_problem,
+    hostname_remedy,
+    labelled_nodes,
+)
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SUC_PLANS
@@ -46,8 +52,6 @@ if TYPE_CHECKING:
 
 #: The controller's label for the node of a Job.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
-#: The controller's label for the Plan of a Job or Pod.
-LABEL_SUC_PLAN = "upgrade.cattle.io/plan"
 #: Seconds in which the controller labels the node of a complete Job, and further ones for each node.
 _LABEL_SECONDS, _NODE_SECONDS = 30.0, 1.0
 #: Nodes that a message names.

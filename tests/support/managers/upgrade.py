@@ -258,12 +258,13 @@ class UpgradeRun:
                     state, since = now, clock()
 
     async def _collected(self) -> dict[str, Any] | None:
-        """Return the lasting objects; None while garbage is there, or the API server reboots with its node."""
+        """Return the lasting objects; None while garbage is there, a plan cleans up, or the API server reboots."""
         try:
             found = await stored(self.simulation)
         except Transient:
             return None
-        return lasting(found) if is_collected(found) else None
+        is_settled = is_collected(found) and not any(objects.status(obj).get("cleanupPending") for obj in found)
+        return lasting(found) if is_settled else None
 
     async def patch_cluster(self, **members: Any) -> None:
         """Merge members into the rkeConfig of Rancher's cluster, as a user does."""

@@ -13,6 +13,7 @@ from tests.support.managers.histories import UnwrittenHistory
 from tests.support.managers.upgrade import BY_VERSION, started
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.phases import PHASES
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
@@ -131,6 +132,25 @@ async def test_only_warnings_have_unique_names(events: PlanEvents, recorder: Fak
         ("ConcurrentUpgradeBlocked", "UpgradePlan first is in progress"),
     ]
     assert [bool(name) for name in recorder.names] == [False, True, True]
+
+
+@pytest.mark.rule("pipeline: each time in the queue is one Warning event, ConcurrentUpgradeBlocked")
+@pytest.mark.parametrize(
+    ("minutes", "count"),
+    [
+        pytest.param([10, 10], 1, id="one time"),
+        pytest.param([10, 5], 2, id="twice"),
+        pytest.param([60], 0, id="of an earlier process"),
+    ],
+)
+async def test_each_queueing_is_recorded(
+    events: PlanEvents, recorder: FakeEventRecorder, minutes: list[int], count: int
+) -> None:
+    for ago in minutes:
+        since = format_time(virtual_now() - timedelta(minutes=ago))
+        events.blocked(plan(queuedSince=since, conditions=[{"type": "Available", "message": "Upgrade x is running"}]))
+    assert recorder.recorded == [("ConcurrentUpgradeBlocked", "Upgrade x is running")] * count
+    assert len(set(recorder.names)) == count
 
 
 async def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder: FakeEventRecorder) -> None:

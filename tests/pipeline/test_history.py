@@ -19,6 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, NODES
 from upgrade_manager.pipeline.history import LONGEST, SHORTEST, History
 
@@ -167,12 +168,18 @@ async def test_refusal_is_no_error(cluster: Harvester, plan: Object) -> None:
     assert await stored(cluster) is None
 
 
-async def test_end_is_repeated_until_the_history_is_complete(cluster: Harvester) -> None:
+async def ended(cluster: Harvester) -> Object:
+    """Return a plan that has failed before its only node."""
     status = {"currentPhase": "Failed", "phaseTransitionTimestamps": [ENTRY]}
     states = {"nodeUpgradeStatuses": {"node-0": {"state": "ImagePreloaded"}}}
     plan = {**await cluster.plan(status=status | states), **KIND}
     info = {"nodeInfo": {"osImage": "Harvester v1.7.1", "kubeletVersion": "v1.34"}}
     await cluster.put(NODES, {"metadata": {"name": "node-0"}}, status=info)
+    return plan
+
+
+async def test_end_is_repeated_until_the_history_is_complete(cluster: Harvester) -> None:
+    plan = await ended(cluster)
     found, middleware = refusing(cluster, 503)
     with pytest.raises(Transient):
         await found.finish(plan)
@@ -181,6 +188,50 @@ async def test_end_is_repeated_until_the_history_is_complete(cluster: Harvester)
     data = (await stored(cluster))["data"]
     assert data[ENDED] == ENTRY["phaseTransitionTimestamp"]
     assert "Harvester v1.7.1" in data[VERSIONS]
+
+
+RUNNING = {"currentPhase": "NodeUpgrading", "phaseTransitionTimestamps": []}
+
+
+@pytest.mark.rule("pipeline: a history stays complete until the next attempt begins")
+@pytest.mark.parametrize(
+    ("status", "kept"),
+    [pytest.param({}, {ENDED, VERSIONS}, id="it waits"), pytest.param(RUNNING, set(), id="it has begun")],
+)
+async def test_history_is_complete_until_the_next_attempt(cluster: Harvester, status: Object, kept: set[str]) -> None:
+    plan = await ended(cluster)
+    for _ in range(2):
+        process = history(cluster)
+        await process.finish(plan)
+        before = (await stored(cluster))["data"]
+        # The versions of the end stay.
+        later = MergePatch({"status": {"nodeInfo": {"osImage": "Harvester v1.9.0"}}})
+        await cluster.client.patch(NODES, "node-0", later, subresource="status")
+    add(process, plan, "ConcurrentUpgradeBlocked", type_="Warning", id_="00.x")
+    await process.write({**plan, "status": {**plan["status"], **status}})
+    data = (await stored(cluster))["data"]
+    assert "ConcurrentUpgradeBlocked" in data[WARNINGS]
+    assert {key: data[key] for key in (ENDED, VERSIONS) if key in data} == {key: before[key] for key in kept}
+    assert "Harvester v1.7.1" in before[VERSIONS]
+
+
+@pytest.mark.parametrize(
+    ("reason", "rows", "is_finished"),
+    [
+        pytest.param("Refused", 1, True, id="refused"),
+        pytest.param("Refused", 0, False, id="finished before"),
+        pytest.param("Failed", 1, False, id="failed"),
+    ],
+)
+async def test_refusal_finishes_the_history(cluster: Harvester, reason: str, rows: int, *, is_finished: bool) -> None:
+    plan = await ended(cluster)
+    plan["status"]["conditions"] = [{"type": "Progressing", "status": "False", "reason": reason}]
+    process = history(cluster)
+    for _ in range(rows):
+        add(process, plan, "UpgradeFailed", type_="Warning", id_="99.x")
+    await process.finish_refusal(plan)
+    found = await stored(cluster)
+    assert (found is not None and ENDED in found["data"]) == is_finished
 
 
 @pytest.mark.parametrize("name", ["up", "u" * 245, "u" * 253, "a." * 126 + "b"])

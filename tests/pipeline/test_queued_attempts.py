@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.pipeline.test_plan_queue import DAY, HOLDINGS, RANCHER, queued
+from tests.pipeline.test_history_runs import history_of
+from tests.pipeline.test_plan_queue import DAY, HOLDINGS, RANCHER, WHILE, queued
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.upgrade import UpgradeRun, condition, phases_of
+from upgrade_manager.api.history import rows_of
+from upgrade_manager.display.history import is_complete
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.history import SHORTEST
 
 
 @asynccontextmanager
@@ -70,15 +74,21 @@ async def test_attempt_mends_what_the_failure_left_half_way() -> None:
         assert objects.status(plan)["attempt"] == 2
 
 
+@pytest.mark.rule("pipeline: a history stays complete until the next attempt begins")
 async def test_failed_attempt_is_refused_after_a_day() -> None:
     async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
         before = objects.status(await stage.plan())["nodeUpgradeStatuses"]
         holding = HOLDINGS["a built-in upgrade"]
         await holding.begin(stage.simulation)
         await stage.patch(spec={"attempt": 2})
-        await queued(stage, holding.message)
+        plan = await queued(stage, holding.message)
+        await asyncio.sleep(2 * SHORTEST.total_seconds())
+        assert is_complete(plan, await history_of(stage))
         await asyncio.sleep(DAY + 60)
         plan = await stage.plan()
+        assert is_complete(plan, await history_of(stage))
+        rows = [row.reason for row in rows_of(await history_of(stage))]
+        assert [rows.count(reason) for reason in ("UpgradeFailed", "ConcurrentUpgradeBlocked")] == [2, 1]
         status = objects.status(plan)
         assert (status["attempt"], status["currentPhase"]) == (2, "Failed")
         assert condition(plan, "Progressing")[:2] == ("False", "Refused")
@@ -88,3 +98,20 @@ async def test_failed_attempt_is_refused_after_a_day() -> None:
         await stage.patch(spec={"attempt": 3})
         await stage.until("NodeUpgrading")
         await stage.succeed()
+
+
+async def test_each_time_in_the_queue_is_an_event() -> None:
+    async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
+        scenario.repair()
+        holding = HOLDINGS["a built-in upgrade"]
+        await holding.begin(stage.simulation)
+        await stage.patch(spec={"attempt": 2})
+        await queued(stage, holding.message)
+        # An attempt that its user pauses leaves the queue.
+        await stage.patch(spec={"paused": True})
+        await stage.until_plan(lambda plan: "queuedSince" not in objects.status(plan))
+        await asyncio.sleep(WHILE)
+        await stage.patch(spec={"paused": False})
+        await queued(stage, holding.message)
+        await asyncio.sleep(WHILE)
+        assert [one["count"] for one in await stage.events() if one["reason"] == "ConcurrentUpgradeBlocked"] == [1, 1]

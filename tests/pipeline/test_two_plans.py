@@ -115,7 +115,7 @@ def assert_untouched(loser: Object, winner: str) -> None:
     "api: a queued plan gets no finalizer",
     "api: queued: Progressing is absent and Degraded is unchanged",
     "pipeline: while one plan has Progressing=True others wait in the queue",
-    "pipeline: a queued plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: each time in the queue is one Warning event, ConcurrentUpgradeBlocked",
     "pipeline: a queued plan starts by itself once nothing holds the cluster",
     "pipeline: of two plans created simultaneously exactly one runs",
 )
@@ -146,7 +146,7 @@ async def test_second_plan_starts_after_the_first(simulate: Simulate, *, later: 
 
 @pytest.mark.rule(
     "api: an accepted plan gets the finalizer upgradeplan-cleanup",
-    "pipeline: a queued plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: each time in the queue is one Warning event, ConcurrentUpgradeBlocked",
     "pipeline: of two plans created simultaneously exactly one runs",
 )
 @pytest.mark.parametrize("write", ACCEPTANCE)

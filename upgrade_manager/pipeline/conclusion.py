@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.phases import host_ending
 from upgrade_manager.pipeline.settings import earlier_records
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -155,14 +155,22 @@ class PlanEvents:
         self._record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=bounded_line(message))
 
     def blocked(self, plan: Object) -> None:
-        """Record once that something holds the cluster, with the message of the Available condition."""
-        handled = self._handled.setdefault(_key(plan), set())
-        if CONCURRENT_UPGRADE_BLOCKED in handled:
+        """Record that something holds the cluster, once for each time in the queue, with the message of Available."""
+        since = objects.text(plan, "status", "queuedSince")
+        handled, what = self._handled.setdefault(_key(plan), set()), f"{CONCURRENT_UPGRADE_BLOCKED}/{since}"
+        if what in handled:
             return
-        handled.add(CONCURRENT_UPGRADE_BLOCKED)
-        message = objects.condition(plan, AVAILABLE).get("message") or "the cluster is in use"
-        id_ = _id(plan, "blocked", position=_position(""))
-        self._record(plan, type_=WARNING, reason=CONCURRENT_UPGRADE_BLOCKED, message=bounded_line(message), id_=id_)
+        handled.add(what)
+        message, at = objects.condition(plan, AVAILABLE).get("message") or "the cluster is in use", parse_time(since)
+        self._record(
+            plan,
+            type_=WARNING,
+            reason=CONCURRENT_UPGRADE_BLOCKED,
+            message=bounded_line(message),
+            id_=_id(plan, f"blocked/{since}", position=_position("")),
+            at=at,
+            is_expired=at is not None and not self._is_recent(at),
+        )
 
     def blocker(self, plan: Object, blocker: Blocker, *, is_known: bool) -> None:
         """Record a blocker at its appearance, and again every few minutes while it lasts, in one event."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.conditions import PROGRESSING, REFUSED
 from upgrade_manager.api.history import ENDED, NORMAL, VERSIONS, Row, counted_id, rows_of
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID
 from upgrade_manager.api.names import history_config_map
@@ -124,14 +125,23 @@ class History:
             log.warning("history not written", error=str(error))
 
     async def finish(self, plan: Object) -> None:
-        """Write all rows of a plan that has ended. Raises Transient and Throttled."""
+        """Write all rows of a plan that has ended, once with what nodes run then. Raises Transient and Throttled."""
         known = self._plans.setdefault(objects.uid(plan), _Known())
         try:
-            await self._write(plan, known, more=await self._ending(plan))
+            stored = known.stored if known.stored is not None else await self._read(plan, known)
+            await self._write(plan, known, more={} if stored.get(ENDED) == _ended(plan) else await self._ending(plan))
         except (Transient, Throttled):
             raise
         except (KubeError, ForeignObject) as error:
             log.warning("history not written", error=str(error))
+
+    async def finish_refusal(self, plan: Object) -> None:
+        """Finish the history of a plan or an attempt that was refused: it ends without a clean-up, which would do so.
+
+        The rows of a process that has died before are among those of this one, which its first reconcile adds.
+        """
+        if objects.uid(plan) in self._plans and objects.condition(plan, PROGRESSING).get("reason") == REFUSED:
+            await self.finish(plan)
 
     def forget(self, plan: Object) -> None:
         """Forget the rows of a plan whose end is complete."""
@@ -143,35 +153,33 @@ class History:
 
     async def _ending(self, plan: Object) -> dict[str, str]:
         """Return what completes the history; the release's versions are those of nodes that are done."""
-        times = objects.items(plan, "status", "phaseTransitionTimestamps")
-        ended = next((one.get("phaseTransitionTimestamp") for one in times if one.get("phase") in TERMINAL), "")
-        phase = objects.text(plan, "status", "currentPhase")
-        nodes = [] if phase == SUCCEEDED else (await self._client.list(NODES)).items
-        return {ENDED: str(ended), VERSIONS: versions_of(plan, nodes)}
+        nodes = [] if _phase(plan) == SUCCEEDED else (await self._client.list(NODES)).items
+        return {ENDED: _ended(plan), VERSIONS: versions_of(plan, nodes)}
 
     async def _write(self, plan: Object, known: _Known, *, more: dict[str, str]) -> None:
         known.tried = self._now()
         if known.stored is None:
             await self._read(plan, known)
-        data = {key: text for key, text in {**self._data(plan, known), **more}.items() if text}
         try:
-            await self._store(plan, known, data)
+            await self._store(plan, known, self._data(plan, known, more))
         except (AlreadyExists, Conflict, NotFound):
             # The response to an earlier write was lost, or a user has removed or changed the ConfigMap.
             await self._read(plan, known)
-            data = {key: text for key, text in {**self._data(plan, known), **more}.items() if text}
-            await self._store(plan, known, data)
+            await self._store(plan, known, self._data(plan, known, more))
         known.since, known.is_urgent = None, False
 
     @staticmethod
-    def _data(plan: Object, known: _Known) -> dict[str, str]:
+    def _data(plan: Object, known: _Known, more: dict[str, str]) -> dict[str, str]:
         known.rows |= {row.id: row for row in derived(plan, known.rows.values())}
-        rows, blockers = fitting(known.rows, blockers_over(known.stored or {}, plan))
+        stored = known.stored or {}
+        rows, blockers = fitting(known.rows, blockers_over(stored, plan))
         known.left_out |= known.rows.keys() - rows.keys()
         known.rows = rows
-        return data_of(rows.values(), blockers)
+        # A history stays complete until the next attempt begins.
+        kept = {key: stored.get(key, "") for key in (ENDED, VERSIONS)} if _phase(plan) in TERMINAL else {}
+        return {key: text for key, text in {**data_of(rows.values(), blockers), **kept, **more}.items() if text}
 
-    async def _read(self, plan: Object, known: _Known) -> None:
+    async def _read(self, plan: Object, known: _Known) -> dict[str, str]:
         """Read the ConfigMap, and remove that of an earlier plan of the name."""
         name = history_config_map(objects.name(plan))
         found = await self._client.find(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
@@ -187,6 +195,7 @@ class History:
         for row in rows_of(known.stored):
             self._merge(known, row)
         known.is_merged = True
+        return known.stored
 
     @staticmethod
     def _merge(known: _Known, row: Row) -> None:
@@ -215,6 +224,16 @@ class History:
             written = await self._client.patch(CONFIG_MAPS, name, patch, namespace=HARVESTER_SYSTEM)
         known.stored, known.version = data, objects.resource_version(written)
         log.info("history written", kind=CONFIG_MAPS.kind, object=f"{HARVESTER_SYSTEM}/{name}", rows=len(known.rows))
+
+
+def _phase(plan: Object) -> str:
+    return objects.text(plan, "status", "currentPhase")
+
+
+def _ended(plan: Object) -> str:
+    """Return the time of the plan's end."""
+    times = objects.items(plan, "status", "phaseTransitionTimestamps")
+    return next((objects.text(one, "phaseTransitionTimestamp") for one in times if one.get("phase") in TERMINAL), "")
 
 
 def _owner(plan: Object) -> Owner:

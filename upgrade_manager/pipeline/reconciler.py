@@ -271,6 +271,8 @@ class PlanReconciler:
             if left is not None:
                 return RequeueAfter(left)
             await conclusion.complete(ctx)
+        else:
+            await ctx.events.history.finish_refusal(ctx.raw)
         blocker_report.clear(ctx)
         ctx.events.history.forget(ctx.raw)
         await self._persist(ctx)

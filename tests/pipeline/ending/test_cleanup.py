@@ -31,7 +31,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image

@@ -80,6 +80,10 @@ async def test_job_follows_once_fleet_has_deployed_the_list(cluster: Harvester) 
     assert await run(cluster, ctx) == ("it is not ready: WaitApplied(1)", SHOW)
     await status(cluster, ready=True)
     assert await run(cluster, ctx) == ("", "")
+    # The process that has created the Job may have died before it recorded the event.
+    cluster.recorder.recorded.clear()
+    await run(cluster, cluster.context(ctx.raw))
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingChanged"]
 
 
 async def test_paused_chart_is_named_with_its_remedy(cluster: Harvester) -> None:

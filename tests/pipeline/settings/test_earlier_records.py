@@ -20,7 +20,7 @@ from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.settlement import name_unrecorded
 from upgrade_manager.pipeline.settings.earlier_records import adopt
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks, without_hooks
 
 RECORDED = {INTERVAL: "600", DESCHEDULER: "true"}

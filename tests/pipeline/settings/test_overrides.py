@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,13 +13,18 @@ from structlog.testing import capture_logs
 from hack.apiserver.crds import CRDS
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import Harvester
+from upgrade_manager.api.history import Row, rows_of
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import event_digest
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, Resource
+from upgrade_manager.kube.resources import ADDONS, CONFIG_MAPS, LONGHORN_SETTINGS, Resource
 from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.events import PlanEvents
+from upgrade_manager.pipeline.history import History
 from upgrade_manager.pipeline.settings import overrides
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back, report_restored
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
@@ -62,6 +68,21 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "since": SINCE,
     },
 }
+
+
+async def rows_in(cluster: Harvester) -> list[Row]:
+    """Return the rows of the history that is written."""
+    return rows_of(objects.mapping(await cluster.find(CONFIG_MAPS, "up-history", HARVESTER_SYSTEM), "data"))
+
+
+async def history_of(cluster: Harvester) -> list[str]:
+    return [row.reason for row in await rows_in(cluster)]
+
+
+def with_history(cluster: Harvester, ctx: ReconcileContext) -> ReconcileContext:
+    """Let the history of the plan be written."""
+    history = History(cluster.client, now=virtual_now)
+    return replace(ctx, events=PlanEvents(cluster.recorder, now=virtual_now, history=history))
 
 
 async def recorded(cluster: Harvester, *names: str) -> ReconcileContext:
@@ -200,7 +221,7 @@ async def test_refused_write_is_raised_and_stays_recorded(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     await settings(cluster, value="1800", enabled=False)
-    ctx, patch = await recorded(cluster, *BOTH), ReconcileContext.patch
+    ctx, patch = with_history(cluster, await recorded(cluster, *BOTH)), ReconcileContext.patch
 
     async def refuse(ctx: ReconcileContext, resource: Resource, *args: Any, **more: Any) -> None:
         if resource == ADDONS:
@@ -213,6 +234,8 @@ async def test_refused_write_is_raised_and_stays_recorded(
     assert ctx.status["ledger"] == [ENTRIES[DESCHEDULER]]
     assert await now(cluster) == ("600", False)
     assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]
+    # The caller writes the ledger without the entry, from which no process reads the row again.
+    assert await history_of(cluster) == ["SettingRestored"]
 
 
 SHOWN = [
@@ -237,9 +260,34 @@ async def test_changes_are_reported_once_in_order(cluster: Harvester, minutes: i
     assert places(cluster) == ["1", "2"][:events]
 
 
+@pytest.mark.rule("pipeline: settings changed and given back are events with old and new value, once after any crash")
+@pytest.mark.parametrize(
+    ("phase", "attempts", "changed"),
+    [
+        pytest.param("NodeUpgraded", [], SINCE, id="first attempt"),
+        pytest.param("Failed", ["2025-12-31T00:00:00Z", "2026-01-01T00:10:00Z"], "2026-01-01T00:10:00Z", id="second"),
+        pytest.param("", [], "", id="phase not reached"),
+    ],
+)
+async def test_change_of_a_dead_process_is_reported_before_its_end(
+    cluster: Harvester, phase: str, attempts: list[str], changed: str
+) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    ctx = with_history(cluster, await recorded(cluster, INTERVAL))
+    reached = ["NodeUpgrading", phase] if phase else []
+    ctx.status["phaseTransitionTimestamps"] = [{"phase": value, "phaseTransitionTimestamp": SINCE} for value in reached]
+    ctx.status["attempt"] = len(attempts) or None
+    ctx.status["attempts"] = [{"attempt": number, "begin": at} for number, at in enumerate(attempts, 1)] or None
+    await ctx.persist()
+    await give_back(ctx, keep_strategy=False)
+    rows = await rows_in(cluster)
+    assert [format_time(row.first) for row in rows if row.reason == "SettingChanged"] == ([changed] if changed else [])
+    assert [row.reason for row in rows].count("SettingRestored") == 1
+
+
 async def test_restored_settings_are_reported_in_order(cluster: Harvester) -> None:
     ctx = await recorded(cluster, *BOTH)
-    overrides.report_restored(ctx, [overrides.DESCHEDULER, overrides.INTERVAL])
+    report_restored(ctx, [overrides.DESCHEDULER, overrides.INTERVAL])
     texts = [SHOWN[0].format("restored", 1800, 600), SHOWN[1].format("restored", "false", "true")]
     assert cluster.recorder.recorded == [("SettingRestored", text) for text in texts]
     assert places(cluster) == ["1", "2"]

@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.node_upgrade.effects import remove_acknowledgements
 from upgrade_manager.pipeline.settings import overrides, rancher
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.pipeline.settings.rancher import generation, rke_config
 from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks, without_hooks
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT

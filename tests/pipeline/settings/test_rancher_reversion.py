@@ -31,7 +31,7 @@ from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.settings import overrides, rancher
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from upgrade_manager.pipeline.outcome import Completed, Failed
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.settings import unfinished_upgrade
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.release.migrations import pairs
 from upgrade_manager.release.migrations.pair import Pair, Standing
 from upgrade_manager.release.unfinished import UnfinishedUpgrade

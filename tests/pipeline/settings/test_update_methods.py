@@ -16,7 +16,8 @@ from upgrade_manager.kube.errors import Forbidden, Invalid, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS
 from upgrade_manager.pipeline.settings import overrides
-from upgrade_manager.pipeline.settings.overrides import COMPARED, DEPLOYED_METHODS, METHODS, give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
+from upgrade_manager.pipeline.settings.overrides import COMPARED, DEPLOYED_METHODS, METHODS
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester

@@ -1,6 +1,6 @@
 """The clean-up of an upgrade: removes the created objects. Every step is idempotent.
 
-The reconciler calls it after settings/overrides.py has given the settings back.
+The reconciler calls it after settings/giving_back.py has given the settings back.
 
 Objects are removed by the label with the plan's uid, never by name. Running Jobs stay, with the objects that they read
 (orphaned_jobs.py); leftovers.py removes the objects of plans that are deleted without the clean-up.

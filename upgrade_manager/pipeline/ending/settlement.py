@@ -1,6 +1,6 @@
 """The ledger at the end of a plan: what is owed is settled before the success, and what cannot be settled is named.
 
-reconciler.py calls it in the reconcile that ends the plan. settings/overrides.py gives settings back before, and
+reconciler.py calls it in the reconcile that ends the plan. settings/giving_back.py gives settings back before, and
 restore-vm Jobs start VMs (node_upgrade/vm_restore.py); node_upgrade/drain_entries.py records the entries of drains.
 """
 
@@ -25,7 +25,7 @@ from upgrade_manager.pipeline.node_upgrade.effects import remove_taint
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.pipeline.settings import overrides
+from upgrade_manager.pipeline.settings import giving_back, overrides
 from upgrade_manager.pipeline.settings.earlier_records import is_unrecorded
 from upgrade_manager.pipeline.write_log import describe
 
@@ -49,7 +49,7 @@ async def settle(ctx: ReconcileContext) -> Waiting | None:
     Settings are left where an earlier version, which gave them back later, has completed the node upgrade.
     """
     if overrides.pending_reverts(ctx, keep_strategy=False):
-        await overrides.give_back(ctx, keep_strategy=False)
+        await giving_back.give_back(ctx, keep_strategy=False)
         await ctx.persist()
     await job_ledger.copy(ctx)
     await _remove_taints(ctx)

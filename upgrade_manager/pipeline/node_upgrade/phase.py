@@ -45,7 +45,7 @@ from upgrade_manager.pipeline.selections import (
     UPGRADE_JOBS,
 )
 from upgrade_manager.pipeline.settings import left_entries, overrides, rancher, unfinished_upgrade
-from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:

@@ -45,6 +45,7 @@ class ClusterUpgrade(Phase):
         job = jobs.get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
             return await self._begin(ctx, jobs, name)
+        vm_updates.report(ctx)
         if HOLD.entry(ctx) is not None:
             await host_plans.discard(ctx, HOLD)
         state = JobState.of(job)

@@ -56,10 +56,14 @@ async def suspend(ctx: ReconcileContext) -> Waiting | None:
         await overrides.apply_overrides(ctx, _PHASE)
         overrides.report_changed(ctx, _PHASE, began=None)
         return _waiting(ctx, chart, "Fleet has not deployed the change yet")
-    # A process that has died may not have recorded the event.
-    overrides.report_changed(ctx, _PHASE, began=ctx.status.phase_began)
+    report(ctx)
     missing = _missing(chart, kubevirt) if now == entry.get("applied") else ""
     return _waiting(ctx, chart, missing) if missing else None
+
+
+def report(ctx: ReconcileContext) -> None:
+    """Record the event of the change, because a process that has died may not have recorded it."""
+    overrides.report_changed(ctx, _PHASE, began=ctx.status.phase_began)
 
 
 def _missing(chart: Object, kubevirt: Object) -> str:

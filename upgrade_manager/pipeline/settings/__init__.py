@@ -1,6 +1,7 @@
 """Settings of the cluster that the node upgrade changes, and gives back.
 
-overrides         the table of settings: the original is recorded, the value applied, the original given back
+overrides         the table of settings: the original is recorded, the value applied
+giving_back       the end of the overrides: the original given back
 rancher           Rancher's cluster: the one patch that makes Rancher upgrade the nodes, and its reversion
 unfinished_upgrade  the annotation about an upgrade that nodes have not reached yet
 update_methods    KubeVirt's list of workload update methods, in Harvester's chart
@@ -14,6 +15,7 @@ any other end.
 
 __all__ = [
     "earlier_records",
+    "giving_back",
     "left_entries",
     "overrides",
     "rancher",

@@ -1,7 +1,6 @@
 """The settings that the upgrade overrides and later gives back, as a table.
 
-node_upgrade/phase.py applies the overrides, update_methods.py those of the cluster upgrade. node_upgrade/phase.py gives
-the settings back after the last node; reconciler.py at any other end, before ending/cleanup.py.
+node_upgrade/phase.py applies the overrides, update_methods.py those of the cluster upgrade; giving_back.py ends them.
 
     1. the original and the value to apply are recorded in status.ledger
     2. the value is applied, if the setting still has its original
@@ -44,15 +43,14 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
 )
 from upgrade_manager.pipeline import ledger
-from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
-from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.events import SETTING_CHANGED
 from upgrade_manager.pipeline.settings import rancher, update_methods, upgrade_strategy
 from upgrade_manager.pipeline.write_log import describe
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from datetime import datetime
 
     from upgrade_manager.api.ledger import Entry
@@ -170,39 +168,6 @@ def report_changed(ctx: ReconcileContext, phase: PhaseName = PhaseName.NODE_UPGR
         text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
         about, order = str((str(override), override.field)), OVERRIDES.index(override)
         ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=about, phase=phase.active, order=order, at=began)
-
-
-def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
-    """Record events of the settings that have their originals again."""
-    for override, entry in _by_override(ctx):
-        if override in restored and override.changed_by is None:
-            old, new = describe(entry.get("applied")), describe(entry.get("original"))
-            text = f"{override}: {override.field} restored from {old} to {new}"
-            order = OVERRIDES.index(override)
-            ctx.events.once(ctx.raw, SETTING_RESTORED, text, about=str((str(override), override.field)), order=order)
-
-
-async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
-    """Give the overridden settings back, and remove their entries from the status, which the caller writes.
-
-    Entries of refused or failed writes stay, so that they are retried.
-    """
-    done: list[Override] = []
-    restored: list[Override] = []
-
-    async def revert(override: Override, entry: Entry) -> None:
-        if await skip_missing(ctx.client, override.namespace, override.revert(ctx, override, entry)):
-            restored.append(override)
-        done.append(override)
-
-    try:
-        await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
-    finally:
-        report_restored(ctx, restored)
-        ledger.settle(ctx, [override.id for override in done])
-    if restored:
-        # Without their entries, which the caller removes next, the events cannot be recorded again.
-        await ctx.events.sent(ctx.raw)
 
 
 def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:

@@ -1,6 +1,6 @@
 """Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes, and its reversion.
 
-../node_upgrade/phase.py starts and checks it, overrides.py gives the strategy back; hooks are acknowledged in
+../node_upgrade/phase.py starts and checks it, giving_back.py ends it; hooks are acknowledged in
 ../node_upgrade/effects.py.
 
     1. the new generation and the original upgradeStrategy are recorded in the plan's status

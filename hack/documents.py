@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.demo import options as demo
+from hack.demo.failures import FAILURES
 from hack.demo.stalls import STALLS
 from hack.original import catalogue as original
 from upgrade_manager.cli.options import command_line
@@ -39,6 +40,7 @@ def tables() -> Mapping[str, str]:
     }
     jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in JOB_COMMANDS]
     stalls = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in STALLS.items()]
+    failures = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in FAILURES.items()]
     pairs = {f"rows from {_between(versions)}": _rows(*versions) for versions in _PAIRS.values()}
     return {
         **flags,
@@ -47,6 +49,9 @@ def tables() -> Mapping[str, str]:
         "flags of the demo": _flags(demo.command_line()),
         "commands of the Jobs": "\n".join(["| command | arguments |", "|---|---|", *jobs]),
         "breaks of the running upgrade": "\n".join(["| name | begins in | what happens |", "|---|---|---|", *stalls]),
+        "failures of the running upgrade": "\n".join(
+            ["| name | begins in | what happens |", "|---|---|---|", *failures]
+        ),
     }
 
 

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hack.demo.remedies import does, printed
+from hack.demo.failures import FAILURES, Failures
+from hack.demo.remedies import SHOWN, does, printed
 from hack.demo.stalls import STALLS
 from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.conditions import PROGRESSING
@@ -14,7 +15,7 @@ from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from hack.demo.commands import Command
     from hack.demo.remedies import Kubectl
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
-#: Seconds for which a blocker is shown before the remedy.
-SHOWN = 10.0
 #: Seconds without a blocker after the remedy, until it counts as cleared.
 SETTLED = 5.0
 #: The manager's seconds without progress, after which a blocker with an unexpected reason counts as the break's.
@@ -61,6 +60,7 @@ class Disturbances:
     """All breaks of one upgrade; `advance` is called whenever the plan may have changed."""
 
     client: Client
+    failures: Failures
     screen: Screen
     #: The user runs the remedies.
     hold: bool
@@ -71,24 +71,31 @@ class Disturbances:
 
     @classmethod
     def of(
-        cls, names: Iterable[str], *, client: Client, screen: Screen, hold: bool, rate: float, kubectl: Kubectl
+        cls, names: Collection[str], *, client: Client, screen: Screen, hold: bool, rate: float, kubectl: Kubectl
     ) -> Disturbances:
         """Prepare the breaks of these names."""
-        items = [_Disturbance(name=name, stall=STALLS[name]) for name in names]
-        return cls(client=client, screen=screen, hold=hold, rate=rate, kubectl=kubectl, items=items)
+        items = [_Disturbance(name=name, stall=STALLS[name]) for name in names if name in STALLS]
+        failing = [name for name in names if name in FAILURES]
+        failures = Failures.of(failing, client=client, screen=screen, hold=hold, kubectl=kubectl)
+        return cls(client=client, failures=failures, screen=screen, hold=hold, rate=rate, kubectl=kubectl, items=items)
 
     async def advance(self, plan: Object) -> None:
-        """Do what is due. Raises KubeError."""
+        """Do what is due. Raises DemoError and KubeError."""
+        await self.failures.advance(plan)
         recorded = {entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or ()}
         for one in self.items:
             if one.is_over:
                 continue
-            if recorded & TERMINAL:
+            if objects.text(plan, "status", "currentPhase") in TERMINAL and not self.goes_on(plan):
                 self._end(one)
             elif one.is_broken:
                 await self._follow(one, plan)
             elif one.stall.phase in recorded:
                 await self._break(one, plan)
+
+    def goes_on(self, plan: Object) -> bool:
+        """Return True for a plan that has ended, and is to be retried."""
+        return self.failures.goes_on(plan)
 
     def _end(self, one: _Disturbance) -> None:
         one.is_over = True

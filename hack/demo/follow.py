@@ -48,7 +48,7 @@ async def follow(
         view = _view(current, events=events, now=now())
         screen.show(view)
         await disturbances.advance(current)
-        if view.state.is_end:
+        if view.state.is_end and not disturbances.goes_on(current):
             # The plan's last event follows its last status.
             await asyncio.sleep(5 * INTERVAL)
             view = _view(_current(plan, plans) or current, events=events, now=now())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.demo.breaks import BREAKS
+from hack.demo.failures import FAILURES
 from hack.demo.stalls import STALLS
 from hack.fast_time import FastTime, real_time
 
@@ -40,9 +41,9 @@ class Options:
     #: "simulated" or "real".
     toolkit: str
     plan_file: Path | None
-    #: Names in BREAKS and STALLS.
+    #: Names in BREAKS, STALLS and FAILURES.
     breaks: tuple[str, ...]
-    #: The user runs the remedies of STALLS.
+    #: The user runs the remedies of STALLS, and retries after FAILURES.
     hold: bool
     keep: bool
     #: Seconds in which the upgrade has to end.
@@ -55,6 +56,11 @@ class Options:
     def stalls(self) -> tuple[str, ...]:
         """The breaks of the running upgrade."""
         return tuple(name for name in self.breaks if name in STALLS)
+
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        """The breaks of the running upgrade, and its failures."""
+        return tuple(name for name in self.breaks if name not in BREAKS)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
@@ -131,15 +137,17 @@ def _add_plan_flags(parser: argparse.ArgumentParser) -> None:
         default=(),
         metavar="NAME[,NAME…]",
         help=f"break the cluster first, and mend it when the webhook has refused the plan: {', '.join(BREAKS)}; "
-        f"or break the running upgrade, and mend it once the plan names the blocker: {', '.join(STALLS)}",
+        f"or break the running upgrade, and mend it once the plan names the blocker: {', '.join(STALLS)}; "
+        f"or let it fail, and retry it: {', '.join(FAILURES)}",
     )
-    parser.add_argument("--hold", action="store_true", help="wait for you to mend the running upgrade")
+    parser.add_argument("--hold", action="store_true", help="wait for you to mend the running upgrade, or to retry it")
 
 
 def _breaks(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
-    if unknown := [name for name in names if name not in BREAKS and name not in STALLS]:
-        raise argparse.ArgumentTypeError(f"unknown name {unknown[0]!r}; names are {', '.join([*BREAKS, *STALLS])}")
+    known = [*BREAKS, *STALLS, *FAILURES]
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"unknown name {unknown[0]!r}; names are {', '.join(known)}")
     return names
 
 

@@ -227,7 +227,7 @@ async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Ob
                 programs,
                 screen,
                 Disturbances.of(
-                    options.stalls,
+                    options.disturbances,
                     client=client,
                     screen=screen,
                     hold=options.hold,

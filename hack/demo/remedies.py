@@ -11,18 +11,21 @@ import asyncio
 import os
 import re
 import shutil
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.demo.programs import DemoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from hack.demo.commands import Command
     from upgrade_manager.api.blockers import Blocker
 
+#: Seconds for which a blocker or a failure is shown before its remedy.
+SHOWN = 10.0
 #: Seconds for one command.
 TIMEOUT = 60.0
 #: Two forms of a word.
@@ -42,12 +45,17 @@ class Kubectl:
         """Find it on the PATH, which `make` extends by .venv/bin."""
         return cls(program=shutil.which("kubectl") or "", kubeconfig=kubeconfig)
 
-    async def run(self, command: str) -> None:
-        """Run the command in a shell, as a user who pastes it. Raises DemoError."""
+    async def run(self, command: str) -> str:
+        """Run the command in a shell, as a user who pastes it, and return its output. Raises DemoError."""
+        programs = Path(sys.executable).parent
         process = await asyncio.create_subprocess_shell(
             command,
             cwd=self.kubeconfig.parent,
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+            env={
+                **os.environ,
+                "KUBECONFIG": str(self.kubeconfig),
+                "PATH": f"{os.environ.get('PATH', os.defpath)}:{programs}",
+            },
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -61,6 +69,7 @@ class Kubectl:
             raise DemoError(f"the remedy has not ended within {TIMEOUT:.0f} s: {command}") from None
         if process.returncode:
             raise DemoError(f"the remedy failed: {command}\n{output.decode(errors='replace').strip()}")
+        return output.decode(errors="replace").strip()
 
 
 def printed(blockers: Iterable[Blocker], own: Sequence[Command]) -> list[str]:

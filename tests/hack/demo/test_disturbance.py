@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.demo.commands import scale
-from hack.demo.disturbance import SHOWN, TIMEOUT, Disturbances
+from hack.demo.disturbance import TIMEOUT, Disturbances
 from hack.demo.programs import DemoError
-from hack.demo.remedies import Kubectl, does
+from hack.demo.remedies import SHOWN, Kubectl, does
 from hack.demo.stalls import STALLS
 from hack.scenario import load
 from hack.simulation import Simulation
@@ -47,11 +47,12 @@ class Typed(Kubectl):
     own: list[Command]
     texts: list[str] = field(default_factory=list)
 
-    async def run(self, command: str) -> None:
+    async def run(self, command: str) -> str:
         self.texts.append(command)
         for one in self.own:
             if does(command, one):
                 await one.run(self.client)
+        return ""
 
 
 @pytest.mark.parametrize("name", NAMES)

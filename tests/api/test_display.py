@@ -35,6 +35,8 @@ FREE = condition("Available", "Executable", "Upgrading to v1.8.0")
 #: A plan in the queue, and a failed one that is resumed and waits.
 QUEUED = {"queuedSince": "2026-01-01T00:00:00Z", "conditions": [BLOCKED]}
 RESUMED = {**QUEUED, "currentPhase": "Failed", "phaseTransitionTimestamps": timestamps("NodeUpgrading", "Failed")}
+#: A failed one that is resumed and paused.
+HELD = {**RESUMED, "queuedSince": None, "conditions": [condition("Available", "Waiting", "paused"), PAUSED]}
 OVER = {**RESUMED, "conditions": [condition("Progressing", "Refused", status="False"), FAILURE]}
 
 
@@ -52,6 +54,7 @@ OVER = {**RESUMED, "conditions": [condition("Progressing", "Refused", status="Fa
             "Paused by ada before node-2",
             id="paused",
         ),
+        pytest.param(HELD, "Paused", "Paused by ada before node-2", id="paused-attempt"),
         pytest.param(
             {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS, {**PAUSED, "status": "False"}]},
             "Running",
@@ -166,6 +169,9 @@ REASONS = timestamps("NodeUpgrading", "Failed")
             ("Unknown", "NodeUpgrading", FREE["message"]),
             (),
             id="paused",
+        ),
+        pytest.param(
+            HELD, ("True", "Paused", PAUSED["message"]), ("Unknown", "Paused", "paused"), (), id="paused-attempt"
         ),
         pytest.param(
             {"currentPhase": "Succeeded", "cleanupPending": True, "conditions": [STALLED]},

@@ -13,7 +13,7 @@ from tests.support.cluster.sessions import session
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
-from upgrade_manager.cli.hold import change, continuing, letting_past, pausing
+from upgrade_manager.cli.hold import change, continued_line, continuing, held_line, letting_past, pausing
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -84,6 +84,23 @@ async def test_two_users_at_once_each_see_the_plan_of_their_write() -> None:
         await client.patch(UPGRADE_PLANS, "demo", MergePatch({"spec": {"paused": True}}))
         assert await change(session(simulation), "demo", pausing)
         assert calls == [True, False]
+
+
+def waiting(**spec: object) -> Object:
+    """Return a plan that has failed."""
+    return {"metadata": {"name": "demo"}, "spec": spec, "status": {"currentPhase": "Failed"}}
+
+
+def test_attempt_that_has_not_begun_holds_and_begins() -> None:
+    plan = waiting(attempt=2)
+    assert pausing(plan) == {"spec": {"paused": True}}
+    line = "Attempt 2 of demo, which has not begun, waits. To begin it: upgrade-manager continue demo"
+    assert held_line(plan) == line
+    assert continued_line(plan) == "Attempt 2 of demo begins, unless something else holds the cluster"
+    with pytest.raises(CommandError, match="demo has ended"):
+        pausing(waiting())
+    failed = "demo has failed, and is not paused any more. To go on: upgrade-manager retry demo"
+    assert continued_line(waiting()) == failed
 
 
 HELD_NODES = {"node-0": {"state": "PostDraining", "holds": "Reboot"}, "node-1": {"state": "ImagePreloaded"}}

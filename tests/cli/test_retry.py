@@ -11,6 +11,7 @@ from tests.support.cluster.served import served
 from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 _REACHED = PHASE_VALUES[: PHASE_VALUES.index("NodeUpgrading") + 1]
@@ -27,6 +28,10 @@ LINES = [
     "Repeated: the failed Job of node-2",
     "Then: node-1",
     "Watch it: upgrade-manager status demo --watch",
+]
+HELD = [
+    "Attempt 2 of demo waits, because spec.paused is true. To begin it: upgrade-manager continue demo",
+    "It then goes on with phase NodeUpgrade",
 ]
 
 
@@ -52,6 +57,8 @@ async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
             found = await run("demo")
             assert (found.code, found.out.splitlines(), found.err) == (0, LINES, "")
             assert await attempt() == 2
+        await cluster.client.patch(UPGRADE_PLANS, "demo", MergePatch({"spec": {"paused": True}}))
+        assert (await run("demo")).out.splitlines() == [*HELD, *LINES[1:]]
         taken = {
             "type": "Degraded",
             "status": "True",

@@ -96,11 +96,20 @@ def test_requested_attempt_is_awaited() -> None:
     assert next(row.seconds for row in shown.phases if row.state is PhaseState.FAILED) == FAILED - NODES
 
 
-def test_requested_attempt_waits_for_another_plan() -> None:
+@pytest.mark.parametrize(
+    ("type_", "reason", "state", "word"),
+    [
+        pytest.param("Available", "Waiting", "Queued", "Queued", id="for checks"),
+        pytest.param("Available", "ConcurrentUpgradeBlocked", "Queued", "Queued", id="for another plan"),
+        pytest.param("Paused", "Paused", "Paused", "Paused", id="for its user"),
+        pytest.param("Available", "Waiting", "Failed: NodeUpgradeFailed", "Pending", id="for the manager"),
+    ],
+)
+def test_requested_attempt_says_for_what_it_waits(type_: str, reason: str, state: str, word: str) -> None:
     plan = requested()
-    wait = "The next attempt waits for UpgradePlan other to end"
-    plan["status"]["conditions"] = [{"type": "Available", "status": "False", "reason": "Waiting", "message": wait}]
-    assert view(plan).waiting == wait
+    plan["status"]["conditions"] = [{"type": type_, "status": "True", "reason": reason, "message": "for a reason"}]
+    plan["status"]["display"] = {"state": state}
+    assert (view(plan).status, view(plan).waiting) == (word, "for a reason")
 
 
 def test_line_of_text_says_that_an_attempt_has_begun() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.test_history_runs import history_of
+from tests.pipeline.test_plan_pauses import COMMAND, WHO, by
 from tests.pipeline.test_plan_queue import DAY, HOLDINGS, RANCHER, WHILE, queued
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
-from tests.support.managers.upgrade import UpgradeRun, condition, phases_of
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.history import rows_of
 from upgrade_manager.display.history import is_complete
 from upgrade_manager.kube import objects
@@ -62,6 +63,42 @@ async def test_paused_attempt_holds_up_no_other_plan(spec: dict[str, Any]) -> No
         later = replace(stage, name="later")
         await later.create_plan()
         await later.succeed()
+
+
+@pytest.mark.rule(
+    "control: an attempt of a paused plan waits, with condition Paused, until its user continues the plan"
+)
+async def test_paused_attempt_says_who_has_paused_it() -> None:
+    async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
+        scenario.repair()
+        held = {"attempt": 2, "paused": True}
+        await stage.patch(spec=held, metadata=by("alice", {**BY_VERSION, **held}))
+        plan = await stage.until_plan(lambda plan: bool(condition(plan, "Paused")[0]))
+        status, reason, message = condition(plan, "Paused")
+        assert (status, reason, message[: len(WHO)]) == ("True", "Paused", WHO)
+        assert message.endswith(f". The upgrade holds before attempt 2, and nothing of it runs. {COMMAND}")
+        assert (
+            objects.status(plan)["display"] | {"state": "Paused", "message": message} == objects.status(plan)["display"]
+        )
+        assert [condition(plan, type_)[:2] for type_ in ("Reconciling", "Ready")] == [
+            ("True", "Paused"),
+            ("Unknown", "Paused"),
+        ]
+        await asyncio.sleep(2 * 3600)
+        # The plan has failed, so that Harvester recovers VMs.
+        assert objects.status(await stage.plan())["conditions"] == objects.status(plan)["conditions"]
+        holding = HOLDINGS["a built-in upgrade"]
+        await holding.begin(stage.simulation)
+        await stage.patch(spec={"paused": None}, metadata=by("bob", {**BY_VERSION, "attempt": 2}))
+        plan = await queued(stage, holding.message)
+        assert condition(plan, "Paused")[0] == ""
+        assert "pausedBy" not in objects.status(plan)
+        await holding.finish(stage.simulation)
+        await stage.until("NodeUpgrading")
+        await stage.succeed()
+        rows = [(row.reason, row.message) for row in rows_of(await history_of(stage)) if row.id[3] == "p"]
+        texts = ["Paused by alice", "Continued after 2 h 0 min (last change of the plan: bob)"]
+        assert rows == list(zip(("UpgradePaused", "UpgradeContinued"), texts, strict=True))
 
 
 async def test_attempt_mends_what_the_failure_left_half_way() -> None:

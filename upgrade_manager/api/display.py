@@ -196,7 +196,7 @@ def readiness_of(status: Mapping[str, Any]) -> Mapping[str, Condition | None]:
 
 def _reason_of_progress(status: Mapping[str, Any], state: DisplayState) -> str:
     phase = str(status.get("currentPhase") or DisplayState.PENDING)
-    if state is DisplayState.QUEUED:
+    if state is DisplayState.QUEUED or (state is DisplayState.PAUSED and phase in TERMINAL):
         return state
     return DisplayState.CLEANING_UP if phase in TERMINAL else phase
 
@@ -224,13 +224,16 @@ def where_it_failed(status: Mapping[str, Any], *, cordoned: Sequence[str] = ()) 
 def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
     phase = status.get("currentPhase") or ""
     is_cleaning = phase_of(phase) is PhaseName.IMAGE_CLEANUP or (phase == SUCCEEDED and status.get("cleanupPending"))
+    is_paused = _of_condition(status, PAUSED, "status") == TRUE
     found = (
         (is_deleting, DisplayState.DELETING),
         # A failed plan that is resumed may be queued.
         (status.get("queuedSince") and not find_condition(status.get("conditions"), PROGRESSING), DisplayState.QUEUED),
+        # So may one whose next attempt waits for its user.
+        (phase == FAILED and is_paused, DisplayState.PAUSED),
         (phase == FAILED, DisplayState.FAILED),
         (find_condition(status.get("conditions"), STALLED), DisplayState.STALLED),
-        (_of_condition(status, PAUSED, "status") == TRUE, DisplayState.PAUSED),
+        (is_paused, DisplayState.PAUSED),
         (is_cleaning, DisplayState.CLEANING_UP),
         (phase == SUCCEEDED, DisplayState.SUCCEEDED),
         (phase, DisplayState.RUNNING),

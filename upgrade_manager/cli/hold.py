@@ -9,10 +9,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attempts import is_requested, requested_attempt, retry_command
 from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
 from upgrade_manager.api.holds import continue_command, entry_of, held_nodes, read_entries
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
-from upgrade_manager.api.phases import PHASES, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plan_change import change_plan
 from upgrade_manager.cli.plans import read_plan
@@ -49,7 +50,7 @@ async def _continue(options: ContinueOptions) -> int:
     async with connected(command="continue", kubeconfig=options.kubeconfig, context=options.context) as session:
         decide = partial(letting_past, node=options.node) if options.node else continuing
         plan = await change(session, options.plan, decide)
-    sys.stdout.write(f"{options.node or objects.name(plan)} goes on\n")
+    sys.stdout.write(f"{options.node} goes on\n" if options.node else f"{continued_line(plan)}\n")
     return 0
 
 
@@ -95,8 +96,24 @@ async def change(session: Session, name: str, decide: Callable[[Object], Object]
 
 def held_line(plan: Object) -> str:
     """Return where the plan will hold, and the command that lets it go on."""
+    name = objects.name(plan)
+    if is_requested(plan):
+        return f"{_attempt(plan)}, which has not begun, waits. To begin it: {continue_command(name)}"
     phase = phase_of(objects.text(plan, "status", "currentPhase")) or PhaseName.INITIALIZE
     following = PHASES[PHASES.index(phase) + 1]
     point = "before the next node" if phase is PhaseName.NODE_UPGRADE else f"before phase {following}"
-    name = objects.name(plan)
     return f"{name} holds {point}; what has begun is finished first. To continue: {continue_command(name)}"
+
+
+def continued_line(plan: Object) -> str:
+    """Return what a plan does that is not paused any more; one that has failed goes on by its next attempt."""
+    name = objects.name(plan)
+    if is_requested(plan):
+        return f"{_attempt(plan)} begins, unless something else holds the cluster"
+    if objects.text(plan, "status", "currentPhase") == FAILED:
+        return f"{name} has failed, and is not paused any more. To go on: {retry_command(name)}"
+    return f"{name} goes on"
+
+
+def _attempt(plan: Object) -> str:
+    return f"Attempt {requested_attempt(objects.mapping(plan, 'spec'))} of {objects.name(plan)}"

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_of, is_requested
+from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
@@ -96,7 +97,11 @@ def lines_of(plan: Object) -> Iterator[str]:
     phase = failed_phase(recorded)
     states = _states(status)
     upgraded = [node for node, state in states.items() if state is not None and state.upgraded]
-    yield f"Attempt {attempt_of(status) + 1} of {name} goes on with phase {phase}"
+    attempt = f"Attempt {attempt_of(status) + 1} of {name}"
+    if objects.is_true(plan, "spec", "paused"):
+        yield f"{attempt} waits, because spec.paused is true. To begin it: {continue_command(name)}"
+        attempt = "It then"
+    yield f"{attempt} goes on with phase {phase}"
     kept = [text for one, text in _DONE.items() if one.completed in recorded]
     if upgraded:
         kept.append(f"the upgrade of {name_list(upgraded)}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import is_requested, requested_attempt
-from upgrade_manager.api.conditions import AVAILABLE
+from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PAUSED
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.model import AttemptRow
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from upgrade_manager.display.model import View
     from upgrade_manager.kube.objects import Object
+
+
+#: The reasons of the conditions that say for what an attempt waits.
+_WAITS = {PAUSED: {PAUSED}, AVAILABLE: {"Waiting", CONCURRENT_UPGRADE_BLOCKED}}
 
 
 def attempt_rows(status: Mapping[str, Any], *, cause_limit: int) -> tuple[AttemptRow, ...]:
@@ -45,10 +49,11 @@ def awaits_attempt(plan: Object) -> bool:
 
 
 def attempt_wait(plan: Object) -> str:
-    """Return the wait of such a plan, which the manager writes where another plan is the reason."""
-    available = objects.condition(plan, AVAILABLE)
-    if objects.text(available, "reason") == "Waiting":
-        return objects.text(available, "message")
+    """Return the wait of such a plan, which the manager writes once it has seen the request."""
+    for type_, reasons in _WAITS.items():
+        found = objects.condition(plan, type_)
+        if objects.text(found, "reason") in reasons:
+            return objects.text(found, "message")
     return f"Attempt {requested_attempt(objects.mapping(plan, 'spec'))} is requested; the manager has not begun it"
 
 

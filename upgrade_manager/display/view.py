@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: The warnings that are shown: the last ones.
 WARNING_ROWS = 5
 #: As in api.display, whose import would take as long as all the others.
-_QUEUED = "Queued"
+_QUEUED, _PAUSED = "Queued", "Paused"
 #: Characters of a text.
 _MAX_TEXT = 1000
 #: The event that records when a node reached a state.
@@ -171,7 +171,10 @@ def _needs_leader(status: Mapping[str, Any], state: PlanState) -> bool:
 
 def _status(plan: Object, state: PlanState) -> str:
     """Return the state in one word; managers of earlier versions do not write it, and leave the schema's default."""
-    written = "" if awaits_attempt(plan) else _line(plan, "status", "display", "state")
+    written = _line(plan, "status", "display", "state")
+    if awaits_attempt(plan):
+        # Until the manager has seen the request, the failure stands there.
+        return written if written in {_QUEUED, _PAUSED} else str(state)
     if written and (written != PlanState.PENDING or state is PlanState.PENDING):
         return written
     if state is PlanState.RUNNING and _is_true(plan, "Stalled"):

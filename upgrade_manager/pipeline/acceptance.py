@@ -14,7 +14,7 @@ from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import attempt, holders, plan_queue
+from upgrade_manager.pipeline import attempt, holders, pause, plan_queue
 from upgrade_manager.pipeline.ending import passing_on
 from upgrade_manager.pipeline.holders import Place
 from upgrade_manager.pipeline.outcome import Completed, Failed
@@ -85,9 +85,12 @@ class Acceptance:
         late = attempt.superseded(ctx)
         if late is not None:
             return await self._refuse(ctx, late)
+        # The caller, or a later step, writes the end of a pause before anything begins.
+        await pause.ended(ctx)
         if ctx.plan.spec.paused:
             await ctx.deactivate()
             plan_queue.pause(ctx)
+            pause.hold_attempt(ctx)
             await self._persist(ctx)
             return Done()
         others, holder = await self._ask(ctx)
@@ -127,6 +130,7 @@ class Acceptance:
 
     async def _refuse(self, ctx: ReconcileContext, failed: Failed) -> Result:
         plan_queue.leave(ctx)
+        pause.end(ctx)
         await attempt.refuse(ctx, failed)
         await self._persist(ctx)
         ctx.events.phases(ctx.raw, [FAILED])

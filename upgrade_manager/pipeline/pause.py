@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attempts import requested_attempt
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.conditions import (
     PAUSE_AFTER,
@@ -78,23 +79,29 @@ async def observe(ctx: ReconcileContext) -> None:
     """
     if ANNOTATION_CONTINUE in ctx.plan.annotations.raw:
         await continuations.take(ctx, user=user_of(ctx))
+    if await ended(ctx):
+        # The write conflicts if the plan is paused again meanwhile.
+        await ctx.persist()
+
+
+async def ended(ctx: ReconcileContext) -> bool:
+    """Send the event of the recorded pause; return True if users have ended it, which the caller writes."""
     began = _began(ctx)
     if began is None:
-        return
+        return False
     status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
     about, reason = objects.text(recorded, "lastTransitionTime"), objects.text(recorded, "reason")
     phase = _phase_at(status, about)
     ctx.events.once(ctx.raw, UPGRADE_PAUSED, _cause(ctx, reason), about=about, phase=phase, at=began)
     if reason_of(ctx) or _is_node_held(ctx):
-        return
+        return False
     lasted = format_duration(seconds_between(began, ctx.now()))
     text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
     ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
     # No field shows the pause afterwards.
     await ctx.events.sent(ctx.raw)
     end(ctx)
-    # The write conflicts if the plan is paused again meanwhile.
-    await ctx.persist()
+    return True
 
 
 async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
@@ -102,15 +109,27 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
     if not reason:
         return waiting
+    began = _mark(ctx, waiting, reason=reason)
+    recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
+    after = min((seconds for seconds in (waiting.after, recovery) if seconds is not None), default=None)
+    # Nothing is overdue while nothing runs.
+    return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
+
+
+def hold_attempt(ctx: ReconcileContext) -> None:
+    """Set the condition of a paused attempt that has not begun; Harvester recovers VMs, because the plan has failed."""
+    attempt = requested_attempt(objects.spec(ctx.raw))
+    _mark(ctx, Waiting(message="", waits=(), held=f"before attempt {attempt}"), reason=PAUSED)
+
+
+def _mark(ctx: ReconcileContext, waiting: Waiting, *, reason: str) -> datetime:
+    """Set the condition Paused; return the begin of the pause."""
     began = _began(ctx) or ctx.now()
     ctx.status["pausedBy"] = ctx.status["pausedBy"] or user_of(ctx)
     ctx.status["estimatedCompletion"] = None
     shown = PAUSING if reason == PAUSED and not waiting.held else reason
     ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
-    recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
-    after = min((seconds for seconds in (waiting.after, recovery) if seconds is not None), default=None)
-    # Nothing is overdue while nothing runs.
-    return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
+    return began
 
 
 def _is_node_held(ctx: ReconcileContext) -> bool:

@@ -183,6 +183,7 @@ class JobCommands:
         release = ReleaseFiles(files, checksums=checksums)
         return ToolkitContext(
             plan=options.plan,
+            plan_uid=options.plan_uid,
             attempt=options.attempt,
             job=job_name(options),
             node=options.node,
@@ -202,8 +203,10 @@ class JobCommands:
             report=report,
             release=release,
             charts=ChartFiles(self._client, release),
-            migration=Migration(self._client, release, plan=options.plan),
-            events=PlanEvents(self._client, options.plan, now=self._context.now, random=random),
+            migration=Migration(self._client, release, plan=options.plan, plan_uid=options.plan_uid),
+            events=PlanEvents(
+                self._client, options.plan, plan_uid=options.plan_uid, now=self._context.now, random=random
+            ),
         )
 
     def _host_changed(self, node: str) -> None:

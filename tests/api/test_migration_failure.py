@@ -29,6 +29,8 @@ def test_policy_is_read_by_its_name(value: OnMigrationFailure) -> None:
         pytest.param("Stop", OWN, "Stop", f"Stop: {STOPPED}", id="own stops"),
         pytest.param(None, OWN, "Wait", f"Wait: {LEFT}, by default", id="own by default"),
         pytest.param("Later", OWN, "Wait", f"Wait: {LEFT}, by default", id="own with an unknown value"),
+        pytest.param(None, "", "Wait", f"Wait: {LEFT}, by default", id="unknown kind by default"),
+        pytest.param("Stop", "", "Stop", f"Stop: {STOPPED}", id="unknown kind stops"),
         pytest.param("Wait", HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester cannot wait"),
         pytest.param("Stop", HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester stops"),
         pytest.param(None, HARVESTER, "Stop", f"Stop: {STOPPED}, {AS_HARVESTER}", id="harvester by default"),

@@ -43,6 +43,7 @@ current-context: x
         ("node survey", ON_A_NODE, {"plan": "demo", "node": "node-0"}),
         ("node prepare", PLAN, {"plan": "demo"}),
         ("node prepare", PLAN | {"HARVESTER_UPGRADE_CHECKSUMS": "{}"}, {"plan": "demo", "checksums": "{}"}),
+        ("node prepare", PLAN | {"HARVESTER_UPGRADEPLAN_UID": "u-1"}, {"plan": "demo", "plan_uid": "u-1"}),
         ("node checksums", PLAN | {"UPGRADE_ISO_DIR": "/iso"}, {"plan": "demo", "iso_dir": "/iso"}),
         ("node pre-drain", ON_A_NODE | {"HOST_DIR": "/a"}, {"plan": "demo", "node": "node-0", "host_dir": "/a"}),
         ("node post-drain", ON_A_NODE | POD, {"plan": "demo", "node": "node-0", "pod": "demo-post-drain-x7k2p"}),

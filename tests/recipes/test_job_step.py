@@ -69,8 +69,8 @@ EDITS = (
     Edit(file="upgrade_manager/toolkit/vms/restored_label.py", new=EFFECT),
     Edit(
         file="upgrade_manager/toolkit/vms/__init__.py",
-        old='"restore_list", "vm_shutdown"]',
-        new='"restore_list", "restored_label", "vm_shutdown"]',
+        old='    "restore_list",\n',
+        new='    "restore_list",\n    "restored_label",\n',
     ),
     Edit(
         file=COMMAND,

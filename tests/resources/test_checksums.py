@@ -43,7 +43,10 @@ def test_checksums_job() -> None:
         f"set -e; mkdir -p /srv/www/htdocs/harvester-iso; {mounted}; exec upgrade_node.sh checksums"
     ]
     assert container["securityContext"] == {"privileged": True}
-    assert container["env"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
+    assert container["env"] == [
+        {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"},
+        {"name": "HARVESTER_UPGRADEPLAN_UID", "value": "u-1"},
+    ]
     deployment = repository_deployment(OWNER, image=IMAGE, claim="up-iso", replicas=2)["spec"]
     repository = deployment["template"]
     assert mounted in repository["spec"]["containers"][0]["args"][0]

@@ -17,6 +17,7 @@ NODE_TYPES = [JobType.PRE_DRAIN, JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE
 LONG_NODE = "n" * 100 + ".example"
 PLAN = {"upgrade-plan": "up", "upgrade-plan-uid": "u-1"}
 PLAN_NAME = {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}
+PLAN_UID = {"name": "HARVESTER_UPGRADEPLAN_UID", "value": "u-1"}
 NODE_NAME = {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": "n1"}
 POD_NAME = {"name": "HARVESTER_UPGRADE_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 
@@ -48,11 +49,12 @@ def expected(name: str, labels: dict[str, str], pod: dict[str, Any], container: 
     "workloads: the cluster Job's TTL is 604800 seconds",
     "workloads: the container apply runs upgrade_manifests.sh with HARVESTER_UPGRADEPLAN_NAME",
     "workloads: all Jobs have the tolerations",
+    "workloads: a Job has its plan's uid in HARVESTER_UPGRADEPLAN_UID",
     "workloads: no variable of another Service is set in Pods of Jobs and of the repository",
     "workloads: every Job has backoffLimit 2",
 )
 def test_cluster_upgrade_job() -> None:
-    container = {"command": ["upgrade_manifests.sh"], "env": [PLAN_NAME]}
+    container = {"command": ["upgrade_manifests.sh"], "env": [PLAN_NAME, PLAN_UID]}
     job = expected("up-cluster-upgrade", {"upgrade-component": "cluster-upgrade"}, {}, container)
     assert cluster_upgrade_job(OWNER, SETTINGS) == job
 
@@ -81,7 +83,7 @@ def test_node_job(job_type: JobType) -> None:
         {
             "command": ["upgrade_node.sh"],
             "args": [job_type.value],
-            "env": [PLAN_NAME, NODE_NAME, *([] if job_type is JobType.PRE_DRAIN else [POD_NAME])],
+            "env": [PLAN_NAME, PLAN_UID, NODE_NAME, *([] if job_type is JobType.PRE_DRAIN else [POD_NAME])],
             "securityContext": {"privileged": True},
             "volumeMounts": [{"name": "host-root", "mountPath": "/host"}],
         },
@@ -116,7 +118,7 @@ def test_restore_job() -> None:
         "up-node-upgrade-restore-vm-n1",
         {"upgrade-component": "node-upgrade", "node": "n1", "job-type": "restore-vm"},
         {"nodeName": "n1"},
-        {"command": ["upgrade-toolkit"], "args": ["restore-vm", "--node", "n1", "--upgrade", "up"], "env": []},
+        {"command": ["upgrade-toolkit"], "args": ["restore-vm", "--node", "n1", "--upgrade", "up"], "env": [PLAN_UID]},
     )
 
 

@@ -32,15 +32,18 @@ def read_policy(value: object) -> OnMigrationFailure | None:
 
 
 def policy(requested: object, *, kind: str) -> OnMigrationFailure:
-    """Return the policy of a plan whose Jobs run a toolkit of that kind; `requested` is the field's value."""
-    if kind != ToolkitKind.OWN:
+    """Return the policy of a plan whose Jobs run a toolkit of that kind; `requested` is the field's value.
+
+    A kind that is not known stops nothing by default: our toolkit asks, and no user has named Harvester's.
+    """
+    if kind == ToolkitKind.HARVESTER:
         return OnMigrationFailure.STOP
     return read_policy(requested) or OnMigrationFailure.WAIT
 
 
 def refusal(requested: object, *, kind: str) -> str:
     """Return why a toolkit of that kind cannot do what the field requests, and what to do; empty if it can."""
-    if read_policy(requested) is not OnMigrationFailure.WAIT or kind == ToolkitKind.OWN:
+    if read_policy(requested) is not OnMigrationFailure.WAIT or kind != ToolkitKind.HARVESTER:
         return ""
     return (
         f"{FIELD} is {OnMigrationFailure.WAIT}, and {_HARVESTERS} cannot wait: it stops each VM whose migration fails. "
@@ -56,6 +59,6 @@ def summary(requested: object, *, kind: str) -> str:
         OnMigrationFailure.WAIT: "a VM whose migration fails is left to you",
         OnMigrationFailure.STOP: "a VM whose migration fails is stopped",
     }[holds]
-    if kind != ToolkitKind.OWN:
+    if kind == ToolkitKind.HARVESTER:
         return f"{holds}: {what}, as {_HARVESTERS} does"
     return f"{holds}: {what}" + (", by default" if read_policy(requested) is None else "")

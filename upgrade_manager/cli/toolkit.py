@@ -109,6 +109,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
             root, release = Path(options.host_dir), ReleaseFiles(files, checksums=checksums)
             yield ToolkitContext(
                 plan=options.plan,
+                plan_uid=options.plan_uid,
                 attempt=options.attempt,
                 job=job_name(options),
                 node=options.node,
@@ -128,8 +129,8 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 report=partial(_report, options),
                 release=release,
                 charts=ChartFiles(client, release),
-                migration=Migration(client, release, plan=options.plan),
-                events=PlanEvents(client, options.plan, now=clock.now, random=dice),
+                migration=Migration(client, release, plan=options.plan, plan_uid=options.plan_uid),
+                events=PlanEvents(client, options.plan, plan_uid=options.plan_uid, now=clock.now, random=dice),
             )
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.names import FIRST_ATTEMPT, is_object_name
 from upgrade_manager.resources.repository import ROOT
-from upgrade_manager.resources.toolkit import HOLDS, ISO_CHECKSUMS, NODE_NAME, PLAN_ATTEMPT, PLAN_NAME, POD_NAME
+from upgrade_manager.resources.toolkit import (
+    HOLDS,
+    ISO_CHECKSUMS,
+    NODE_NAME,
+    PLAN_ATTEMPT,
+    PLAN_NAME,
+    PLAN_UID,
+    POD_NAME,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -49,6 +57,8 @@ class ToolkitOptions:
     #: The name in the catalogue of commands.
     command: str
     plan: str = ""
+    #: Empty in a Job of an earlier version of the manager.
+    plan_uid: str = ""
     #: The attempt of the plan, after which its Jobs are named.
     attempt: int = FIRST_ATTEMPT
     node: str = ""
@@ -111,6 +121,7 @@ def toolkit_options(
         command=command,
         plan=getattr(flags, "upgrade", "")
         or variable(PLAN_NAME, required=runs_on_node or command == "cluster-upgrade"),
+        plan_uid=environ.get(PLAN_UID, ""),
         attempt=parse_attempt(environ.get(PLAN_ATTEMPT, "")),
         node=getattr(flags, "node", "") or variable(NODE_NAME, required=drains),
         pod=variable(POD_NAME, required=command in {"node post-drain", "node single-node-upgrade"}),

@@ -24,6 +24,7 @@ from upgrade_manager.resources.toolkit import (
     NODE_NAME,
     PLAN_ATTEMPT,
     PLAN_NAME,
+    PLAN_UID,
     POD_NAME,
     checksums_variable,
     tolerations,
@@ -134,7 +135,7 @@ def restore_job(
     """
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
     job["metadata"]["labels"] |= {LABEL_REQUEST: request} if request else {}
-    restore = container(settings, ["upgrade-toolkit"], attempt_variable(owner)) | {
+    restore = container(settings, ["upgrade-toolkit"], _identity(owner)) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
     }
     place = {} if has_left else {"nodeName": node}
@@ -193,9 +194,10 @@ def container(settings: JobSettings, command: list[str], env: list[dict[str, Any
 
 def plan_variables(owner: Owner) -> list[dict[str, Any]]:
     """Return the variables that name the plan and its attempt."""
-    return [{"name": PLAN_NAME, "value": owner.name}, *attempt_variable(owner)]
+    return [{"name": PLAN_NAME, "value": owner.name}, *_identity(owner)]
 
 
-def attempt_variable(owner: Owner) -> list[dict[str, Any]]:
-    """Return the variable of the attempt, after which Jobs are named; nothing for the first one."""
-    return [{"name": PLAN_ATTEMPT, "value": str(owner.attempt)}] if owner.attempt > FIRST_ATTEMPT else []
+def _identity(owner: Owner) -> list[dict[str, Any]]:
+    """Return the variables beside the name: the uid, and from the second on the attempt, after which Jobs are named."""
+    attempt = [{"name": PLAN_ATTEMPT, "value": str(owner.attempt)}] if owner.attempt > FIRST_ATTEMPT else []
+    return [{"name": PLAN_UID, "value": owner.uid}, *attempt]

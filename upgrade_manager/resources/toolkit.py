@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Environment variables that the toolkit reads.
 PLAN_NAME = "HARVESTER_UPGRADEPLAN_NAME"
+#: Which plan of that name it is; only our toolkit reads it.
+PLAN_UID = "HARVESTER_UPGRADEPLAN_UID"
 #: Absent in the first attempt of a plan.
 PLAN_ATTEMPT = "HARVESTER_UPGRADEPLAN_ATTEMPT"
 NODE_NAME = "HARVESTER_UPGRADE_NODE_NAME"

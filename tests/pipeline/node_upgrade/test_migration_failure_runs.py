@@ -197,6 +197,22 @@ async def test_wait_survives_tries_and_restarts() -> None:
             assert await recorded(stage) == ["left"]
 
 
+@pytest.mark.rule("control: a Job whose plan was deleted or replaced stops no VM, and does not reboot from a hold")
+async def test_new_plan_of_that_name_stops_no_vm_of_the_old_job() -> None:
+    async with Simulation(scenario("left")) as simulation:
+        stage = await begun(simulation)
+        async with stage.life() as life:
+            await stage.create_plan(spec())
+            await blockers(stage, "left")
+            await life.kill()
+        await stage.patch(metadata={"finalizers": None})
+        await stage.delete()
+        await annotate(stage, "left", "Stop")
+        await stage.create_plan(spec("Stop"))
+        await asyncio.sleep(120)
+        assert await halted(stage) == []
+
+
 @pytest.mark.rule("nodes: a plan with Harvester's toolkit that is to wait is refused before anything is changed")
 async def test_wait_is_refused_without_the_webhook() -> None:
     async with Simulation(scenario("left")) as simulation:

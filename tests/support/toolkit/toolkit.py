@@ -115,7 +115,7 @@ class ToolkitWorld:
 
     def context(self, **changes: Any) -> ToolkitContext:
         """Return the context of one run of a command."""
-        release = ReleaseFiles(self.iso, checksums=self.checksums)
+        release, uid = ReleaseFiles(self.iso, checksums=self.checksums), changes.get("plan_uid", "")
         fields: dict[str, Any] = {
             "plan": PLAN,
             "node": NODE,
@@ -134,8 +134,8 @@ class ToolkitWorld:
             "report": self.reports.append,
             "release": release,
             "charts": ChartFiles(changes.get("client", self.client), release),
-            "migration": Migration(self.client, release, plan=PLAN),
-            "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
+            "migration": Migration(self.client, release, plan=PLAN, plan_uid=uid),
+            "events": PlanEvents(self.client, PLAN, plan_uid=uid, now=virtual_now, random=Random(1)),
         }
         return ToolkitContext(**(fields | changes))
 

@@ -116,6 +116,7 @@ async def test_only_node_for_vms_stops_all(tmp_path: Path) -> None:
 
 async def test_migration_that_fails_stops_and_records_the_vm(tmp_path: Path) -> None:
     async with vm_world(tmp_path, {**FREE, "failing_migrations": 10}) as world:
+        await own_toolkit(world, "Stop")
         await world.run(COMMAND)
         await assert_ready(world)
         assert await strategy(world, "free") == "Halted"

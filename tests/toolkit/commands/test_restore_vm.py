@@ -14,6 +14,7 @@ from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -154,6 +155,15 @@ async def test_list_is_read_after_its_plan_was_deleted(tmp_path: Path) -> None:
         await world.client.delete(UPGRADE_PLANS, PLAN)
         await world.run(COMMAND)
         assert await strategy(world, "fixed") == "Always"
+
+
+@pytest.mark.parametrize(("is_own", "expected"), [(True, "Always"), (False, "Halted")], ids=["its own", "another's"])
+async def test_list_of_another_plan_starts_no_vm(tmp_path: Path, expected: str, *, is_own: bool) -> None:
+    async with vm_world(tmp_path, FIXED) as world:
+        await stop(world)
+        uid = objects.uid(await world.client.get(UPGRADE_PLANS, PLAN)) if is_own else "of-an-earlier-plan"
+        await world.run(COMMAND, plan_uid=uid)
+        assert await strategy(world, "fixed") == expected
 
 
 @pytest.mark.parametrize(

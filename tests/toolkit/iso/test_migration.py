@@ -43,6 +43,13 @@ async def test_job_of_a_deleted_plan_reads_the_setting(tmp_path: Path) -> None:
             await world.context().migration.has(FEATURES)
 
 
+async def test_job_does_not_read_another_plan(tmp_path: Path) -> None:
+    async with services_world(tmp_path) as world:
+        await _record(world, "v1.6.1")
+        assert not await world.context().migration.has(FEATURES)
+        assert await world.context(plan_uid="of-an-earlier-plan").migration.has(FEATURES)
+
+
 async def test_plan_that_is_deleted_meanwhile_changes_nothing(tmp_path: Path) -> None:
     async with services_world(tmp_path) as world:
         await _record(world, "v1.7.1")

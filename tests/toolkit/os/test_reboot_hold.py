@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster.kubectl import manifest
 from tests.support.toolkit.os_upgrade import os_world
 from tests.support.toolkit.toolkit import ToolkitWorld
 from upgrade_manager.kube import objects
@@ -60,10 +61,14 @@ async def test_hold_follows_the_plan(
         assert await reboot_held(world.context(holds=holds)) == expected
 
 
-async def test_node_without_its_plan_is_not_rebooted(tmp_path: Path) -> None:
+@pytest.mark.rule("control: a Job whose plan was deleted or replaced stops no VM, and does not reboot from a hold")
+@pytest.mark.parametrize("follows", [False, True], ids=["deleted", "replaced"])
+async def test_node_without_its_plan_is_not_rebooted(tmp_path: Path, *, follows: bool) -> None:
     async with os_world(tmp_path) as world:
         client = world.simulation.client()
         plan = await client.get(UPGRADE_PLANS, "demo")
         await client.delete(UPGRADE_PLANS, objects.name(plan))
+        if follows:
+            await client.create(UPGRADE_PLANS, manifest("demo"))
         with pytest.raises(StepFailed, match="UpgradePlan demo was deleted while node node-0 held before its reboot"):
-            await reboot_held(world.context(holds=True))
+            await reboot_held(world.context(holds=True, plan_uid=objects.uid(plan)))

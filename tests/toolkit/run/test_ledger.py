@@ -71,6 +71,13 @@ async def test_nothing_is_recorded_where_nothing_reads_it(tmp_path: Path, kind: 
         assert await found(world) is None
 
 
+async def test_nothing_is_recorded_for_another_plan(tmp_path: Path) -> None:
+    async with vm_world(tmp_path) as world:
+        await runs(world, "own")
+        await ledger.record(world.context(plan_uid="of-an-earlier-plan"), [ENTRY])
+        assert await found(world) is None
+
+
 async def test_map_of_an_earlier_plan_is_not_written(tmp_path: Path) -> None:
     async with vm_world(tmp_path) as world:
         await runs(world, "own")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
 from structlog.testing import capture_logs
 
 from hack.virtual_time import virtual_now
@@ -36,9 +37,10 @@ async def test_event_of_a_reason_is_recorded_once(tmp_path: Path) -> None:
         assert sorted(event["message"] for event in found) == ["first", "third"]
 
 
-async def test_event_about_an_absent_plan_is_logged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("plan", "uid"), [("absent", ""), (PLAN, "of-an-earlier-plan")])
+async def test_event_about_an_absent_plan_is_logged(tmp_path: Path, plan: str, uid: str) -> None:
     async with toolkit_world(tmp_path) as world:
-        events = PlanEvents(world.client, "absent", now=virtual_now, random=Random(1))
+        events = PlanEvents(world.client, plan, plan_uid=uid, now=virtual_now, random=Random(1))
         with capture_logs() as logs:
             await events.record("restore-vm", type_=NORMAL, reason="RestoreVMCompleted", message="Restored 2 VMs")
         assert [line["event"] for line in logs] == ["event not recorded"]

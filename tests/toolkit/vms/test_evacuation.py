@@ -15,7 +15,14 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, MIGRATIONS, NODES, POD_DISRUPTION_BUDGETS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import (
+    JOBS,
+    MIGRATIONS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_INSTANCES,
+)
 from upgrade_manager.toolkit.run.errors import StepTimedOut
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
 
@@ -41,7 +48,9 @@ async def begin_drain(world: ToolkitWorld) -> None:
 
 
 async def is_stopped(world: ToolkitWorld) -> bool:
-    """Look for stranded VMs once; return True if the VM was stopped, which must then be recorded."""
+    """Look for stranded VMs once, with the policy Stop; return True if the VM was stopped, which must be recorded."""
+    stop = MergePatch({"spec": {"nodeUpgradeOption": {"onMigrationFailure": "Stop"}}})
+    await world.client.patch(UPGRADE_PLANS, PLAN, stop)
     await stop_stranded_vms(world.context())
     stopped = await strategy(world, "free") == "Halted"
     assert (await recorded(world) is not None) is stopped

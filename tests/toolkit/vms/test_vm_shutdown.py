@@ -18,12 +18,21 @@ from tests.support.cluster.vm_world import (
     vm_world,
 )
 from tests.support.random_runs.randomness import Highest, Lowest
-from tests.support.toolkit.toolkit import NODE
+from tests.support.toolkit.toolkit import NODE, PLAN
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit.vms.vm_shutdown import stop_all_vms, stop_immovable_vms, vms_running
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.steps import Action
+from upgrade_manager.toolkit.vms.vm_shutdown import (
+    immovable_vms,
+    shut_down,
+    stop_all_vms,
+    stop_immovable_vms,
+    vms_of_node,
+    vms_running,
+)
 
 
 async def test_all_vms_are_stopped_and_recorded(tmp_path: Path) -> None:
@@ -72,3 +81,30 @@ async def test_api_server_that_is_away_for_a_while_loses_no_vm(tmp_path: Path, m
         await run
         assert await nodes_of_vms(world) == {}
         assert await recorded(world) == {NODE: "default/fixed"}
+
+
+@pytest.mark.rule("control: a Job whose plan was deleted or replaced stops no VM, and does not reboot from a hold")
+@pytest.mark.parametrize("stop", [stop_all_vms, stop_immovable_vms])
+@pytest.mark.parametrize(
+    "changes", [pytest.param({"plan": "absent"}, id="deleted"), pytest.param({"plan_uid": "earlier"}, id="replaced")]
+)
+async def test_job_without_its_plan_stops_no_vm(tmp_path: Path, stop: Action, changes: dict[str, Any]) -> None:
+    async with vm_world(tmp_path, FIXED) as world:
+        with pytest.raises(StepFailed, match=r"^UpgradePlan \w+ was deleted, so that its Job stops no VM of node"):
+            await stop(world.context(**changes))
+        assert (await strategy(world, "fixed"), await recorded(world)) == ("Always", None)
+
+
+async def test_stop_that_was_requested_goes_on_without_the_plan(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FIXED, durations={"pod_stop": 600}) as world:
+        run = asyncio.create_task(stop_immovable_vms(world.context()))
+        await asyncio.sleep(20)
+        await world.client.delete(UPGRADE_PLANS, PLAN)
+        await run
+        assert await nodes_of_vms(world) == {}
+
+
+async def test_detector_without_a_plan_stops_vms(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FIXED) as world:
+        await shut_down(world.context(plan=""), immovable_vms, of=vms_of_node, restores=False)
+        assert await strategy(world, "fixed") == "Halted"

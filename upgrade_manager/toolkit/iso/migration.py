@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import SETTING_SERVER_VERSION
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import SETTINGS
 from upgrade_manager.release.migrations.pairs import rows_between
+from upgrade_manager.toolkit.run.own_plan import find_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -24,16 +25,17 @@ if TYPE_CHECKING:
 class Migration:
     """Reads the two releases once: a plan that is deleted meanwhile changes nothing."""
 
-    def __init__(self, client: Client, release: ReleaseFiles, *, plan: str) -> None:
+    def __init__(self, client: Client, release: ReleaseFiles, *, plan: str, plan_uid: str) -> None:
         self._client = client
         self._release = release
         self._plan = plan
+        self._plan_uid = plan_uid
         self._rows: tuple[Row, ...] | None = None
 
     async def has(self, row: Row) -> bool:
         """Return True if this upgrade carries the row out. Raises KubeError and BadArchive."""
         if self._rows is None:
-            plan = await self._client.find(UPGRADE_PLANS, self._plan) if self._plan else None
+            plan = await find_plan(self._client, self._plan, uid=self._plan_uid)
             self._rows = rows_between(await self._previous(plan), await self._target(plan))
         return row in self._rows
 

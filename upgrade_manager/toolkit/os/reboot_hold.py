@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.holds import HOLD_STEP, HoldPoint, continue_command, continued, entry_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.os.os_release import runs_release
 from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.own_plan import wanted_plan
 from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def reboot_held(context: ToolkitContext) -> str:
     """Return the command that lets the node go on; empty if it does not hold. Raises StepFailed without the plan."""
     if not context.holds or await runs_release(context):
         return ""
-    plan = await context.client.find(UPGRADE_PLANS, context.plan)
+    plan = await wanted_plan(context)
     if plan is None:
         text = f"UpgradePlan {context.plan} was deleted while node {context.node} held before its reboot"
         raise StepFailed(f"{text}. The new system is installed: reboot the node when it suits")

@@ -3,6 +3,7 @@
 catalogue        the commands; `../commands` has one file for each, with the table of its steps
 steps            runs a table: checks each effect, acts, and waits for it
 context          the objects that the steps work on
+own_plan         the UpgradePlan, by name and uid
 attempts         waits for earlier Pods that write to the same host
 ledger           records what a step is about to change, for the manager
 progress         shows the current step; `periodic_report` shows long work, `plan_events` are events on the UpgradePlan
@@ -17,6 +18,7 @@ __all__ = [
     "context",
     "errors",
     "ledger",
+    "own_plan",
     "periodic_report",
     "plan_events",
     "progress",

@@ -33,6 +33,8 @@ class ToolkitContext:
 
     #: The UpgradePlan's name.
     plan: str
+    #: The uid of the plan; empty in a Job of an earlier version of the manager, and without a Job.
+    plan_uid: str = ""
     #: The number of the plan's attempt, after which its Jobs are named.
     attempt: int = FIRST_ATTEMPT
     #: The name of the Job that runs the command, in harvester-system; empty without one.

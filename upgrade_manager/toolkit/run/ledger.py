@@ -17,9 +17,10 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.resources.job_ledger import data_of, ledger_map
 from upgrade_manager.resources.owner import Owner
+from upgrade_manager.toolkit.run.own_plan import own_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 async def record(context: ToolkitContext, entries: Sequence[Entry]) -> None:
     """Record the entries that are not recorded yet. Raises Conflict if the ConfigMap has changed meanwhile."""
-    plan = await context.client.find(UPGRADE_PLANS, context.plan) if entries and context.plan else None
+    plan = await own_plan(context) if entries else None
     if plan is None or objects.text(plan, "status", "toolkitImage", "kind") != ToolkitKind.OWN:
         return
     owner = Owner(name=context.plan, uid=objects.uid(plan))

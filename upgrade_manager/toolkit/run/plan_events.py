@@ -9,7 +9,7 @@ import structlog
 
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.run.own_plan import find_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +29,12 @@ _log = structlog.get_logger(__name__)
 class PlanEvents:
     """Records events about one plan; best effort, never raises."""
 
-    def __init__(self, client: Client, plan: str, *, now: Callable[[], datetime], random: Random) -> None:
+    def __init__(
+        self, client: Client, plan: str, *, plan_uid: str, now: Callable[[], datetime], random: Random
+    ) -> None:
         self._client = client
         self._plan = plan
+        self._plan_uid = plan_uid
         self._now = now
         self._random = random
         #: Reasons of events that this run has recorded, and does not repeat.
@@ -49,9 +52,12 @@ class PlanEvents:
         recorder = EventRecorder(self._client, component=component, now=self._now, random=self._random)
         try:
             async with asyncio.timeout(_TIMEOUT):
-                plan = await self._client.get(UPGRADE_PLANS, self._plan)
+                plan = await find_plan(self._client, self._plan, uid=self._plan_uid)
         except (KubeError, TimeoutError) as error:
             _log.warning("event not recorded", reason=reason, error=str(error))
+            return
+        if plan is None:
+            _log.warning("event not recorded", reason=reason, error=f"UpgradePlan {self._plan} was deleted")
             return
         sender = asyncio.create_task(recorder.run())
         try:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
+from upgrade_manager.kube.errors import AlreadyExists, Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.resources.job_ledger import stopped_vm
-from upgrade_manager.resources.owner import described_owner
+from upgrade_manager.resources.owner import described_owner, plan_uid
 from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership, restore_list
 from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.own_plan import own_plan
 from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ def stopped(context: ToolkitContext, instances: Iterable[Object]) -> list[Entry]
 
 
 async def recorded(context: ToolkitContext) -> list[str]:
-    """Return the node's VMs in the plan's list; nothing without a list."""
+    """Return the node's VMs in the plan's list; nothing without a list, or in one of another plan of that name."""
     found = await _find(context)
-    return listed_vms(found, context.node) if found is not None else []
+    if found is None or (context.plan_uid and plan_uid(found) not in {context.plan_uid, ""}):
+        return []
+    return listed_vms(found, context.node)
 
 
 async def record(context: ToolkitContext, instances: Sequence[Object]) -> None:
@@ -104,10 +107,10 @@ async def _extend(context: ToolkitContext, plan: Object, found: Object, names: S
 
 
 async def _plan(context: ToolkitContext) -> Object:
-    try:
-        return await context.client.get(UPGRADE_PLANS, context.plan)
-    except NotFound as error:
-        raise StepFailed(f"UpgradePlan {context.plan} not found: its VMs cannot be recorded") from error
+    plan = await own_plan(context)
+    if plan is None:
+        raise StepFailed(f"UpgradePlan {context.plan} not found: its VMs cannot be recorded")
+    return plan
 
 
 async def _find(context: ToolkitContext) -> Object | None:

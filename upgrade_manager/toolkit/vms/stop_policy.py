@@ -12,13 +12,14 @@ from upgrade_manager.api.keys import ANNOTATION_ON_MIGRATION_FAILURE
 from upgrade_manager.api.migration_failure import OnMigrationFailure, policy, read_policy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.run.own_plan import wanted_plan
 from upgrade_manager.toolkit.run.plan_events import WARNING
 from upgrade_manager.toolkit.vms.restore_list import DETECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
     from upgrade_manager.toolkit.vms.vm_stop import RunningVM
 
@@ -29,19 +30,22 @@ _MAX_SHOWN = 40
 
 
 async def to_stop(context: ToolkitContext, vms: Sequence[RunningVM]) -> list[RunningVM]:
-    """Return those of the VMs that the upgrade stops; a VM that is stopping already stays one of them."""
+    """Return those of the VMs that the upgrade stops; a VM that is stopping already stays one of them.
+
+    The Job of a plan that was deleted stops no further VM, whatever its annotation says: no user answers for it.
+    """
     if not vms:
         return []
-    default = await _of_plan(context)
+    plan = await wanted_plan(context)
+    if plan is None:
+        return [one for one in vms if one.is_ending]
+    default = _of_plan(plan)
     await _warn_of_invalid(context, vms)
     return [one for one in vms if one.is_ending or _of_vm(one, default) is OnMigrationFailure.STOP]
 
 
-async def _of_plan(context: ToolkitContext) -> OnMigrationFailure:
-    """Return the policy of the plan; Wait if it was deleted, because no user has it stop VMs any more."""
-    plan = await context.client.find(UPGRADE_PLANS, context.plan)
-    if plan is None:
-        return OnMigrationFailure.WAIT
+def _of_plan(plan: Object) -> OnMigrationFailure:
+    """Return the policy of the plan."""
     requested = objects.text(plan, "spec", "nodeUpgradeOption", "onMigrationFailure")
     return policy(requested, kind=objects.text(plan, "status", "toolkitImage", "kind"))
 

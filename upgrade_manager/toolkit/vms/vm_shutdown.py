@@ -17,9 +17,10 @@ from upgrade_manager.facts.live_migration import MigrationTargets
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.kube.retry import jittered
 from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.own_plan import own_plan, wanted_plan
 from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
 from upgrade_manager.toolkit.run.steps import RETRIED
 from upgrade_manager.toolkit.vms import restore_list, vm_stop
@@ -92,7 +93,7 @@ async def stop_immovable_vms(context: ToolkitContext) -> None:
 
 async def restores_vms(context: ToolkitContext) -> bool:
     """Return True if the plan starts stopped VMs again; a plan that was deleted does not."""
-    plan = await context.client.find(UPGRADE_PLANS, context.plan)
+    plan = await own_plan(context)
     return plan is not None and objects.is_true(plan, "spec", "restoreVM")
 
 
@@ -111,6 +112,12 @@ async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, re
     if context.plan:
         text = f"Shutdown completed for {total} VM(s) on node {context.node}, success: {total}, failed: 0"
         await context.events.record(DETECTOR, type_=NORMAL, reason="VMShutdownCompleted", message=text)
+
+
+async def _require_plan(context: ToolkitContext) -> None:
+    """Raise StepFailed without the plan: nothing would record that the VMs are off, or start them again."""
+    if await wanted_plan(context) is None:
+        raise StepFailed(f"UpgradePlan {context.plan} was deleted, so that its Job stops no VM of node {context.node}")
 
 
 async def report_failed_shutdown(context: ToolkitContext, cause: str) -> None:
@@ -170,6 +177,8 @@ class _Shutdown:
         else:
             instances = [one for one in await self._list(self._context) if objects.uid(one) in self.chosen]
         vms = await vm_stop.read(self._context, instances)
+        if self._context.plan and any(not one.is_ending for one in vms):
+            await _require_plan(self._context)
         stopped = await vm_stop.stop(self._context, vms, restores=self._restores)
         self.running, self._is_forbidden = stopped.running, stopped.is_forbidden
 

@@ -55,7 +55,7 @@ def plan(entries: str = "", *, states: Any = STATES, **option: Any) -> Object:
         pytest.param(
             plan(pauseAfter=3),
             plan(pauseAfter=2),
-            "The cluster has 2 nodes, so that the upgrade never pauses after 3. Use at most 2",
+            "The cluster has 2 nodes, so that the upgrade never pauses after 3. Use at most 2, or remove it",
             id="a canary beyond the nodes",
         ),
     ],

@@ -76,7 +76,8 @@ class NodeUpgradeOption(ApiModel):
     )
     pause_after: int | None = Field(
         default=None,
-        description="Number of upgraded nodes after which the upgrade pauses itself. Raise or remove it to go on.",
+        description="Number of upgraded nodes after which the upgrade pauses itself, at most all nodes: then it pauses "
+        "before it removes images. Raise or remove it to go on.",
         json_schema_extra={"format": "int32", "minimum": 1},
     )
 

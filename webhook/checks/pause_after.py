@@ -18,8 +18,8 @@ async def _find(subject: Subject) -> list[Finding]:
     nodes = len(await subject.cluster.list(NODES)) if after else 0
     if not after or after <= nodes:
         return []
-    problem = f"The cluster has {nodes} nodes, so that the upgrade never pauses after {after}. Use at most {nodes}"
-    return [Finding(problem=problem)]
+    problem = f"The cluster has {nodes} nodes, so that the upgrade never pauses after {after}"
+    return [Finding(problem=f"{problem}. Use at most {nodes}, or remove it")]
 
 
 CHECK = Check(name="pause after", field=FIELD, find=_find)

@@ -84,7 +84,7 @@ REPORTED: dict[str, list[str]] = {
     "version": ["Version harvester-system/v9 does not exist"],
     "image": [f"{ISO} lacks the annotation"],
     "pause list": ["spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist"],
-    "pause after": ["The cluster has 3 nodes, so that the upgrade never pauses after 4. Use at most 3"],
+    "pause after": ["The cluster has 3 nodes, so that the upgrade never pauses after 4. Use at most 3, or remove it"],
     "annotations": [],
     "toolkit image": [],
     "VM migration": ["Harvester's toolkit (kind harvester) cannot wait"],

@@ -6,7 +6,7 @@ from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, 
 from upgrade_manager.kube.resources import NODES
 from webhook.checks.pause_after import CHECK
 
-REFUSED = "The cluster has 2 nodes, so that the upgrade never pauses after 3. Use at most 2"
+REFUSED = "The cluster has 2 nodes, so that the upgrade never pauses after 3. Use at most 2, or remove it"
 
 
 @pytest.mark.rule("admission: pauseAfter is at most the number of nodes")

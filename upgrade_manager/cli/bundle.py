@@ -39,7 +39,7 @@ async def _bundle(options: BundleOptions) -> int:
         print_message(f"not read: {path}: {reason}")
     if len(unread) > _MAX_LINES:
         print_message(f"not read: {len(unread) - _MAX_LINES} more, which {MANIFEST} in the file lists")
-    sys.stdout.write(f"{options.output}: UpgradePlan {name}, {len(files)} files, {len(content) / 1_000_000:.1f} MB\n")
+    sys.stdout.write(f"{options.output}: UpgradePlan {name}, {len(files)} files, {len(content) / 1000:,.0f} kB\n")
     return 0
 
 

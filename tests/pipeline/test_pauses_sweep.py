@@ -36,8 +36,8 @@ HOLDS: dict[str, tuple[str, str]] = {
     "before NodeUpgrade": ("ClusterUpgrading", ""),
     "before the first node": ("NodeUpgrading", ""),
     "before a drain whose VMs have left": ("PreDraining", "node-2"),
-    "before the next node": ("PostDraining", "node-0"),
-    "before ImageCleanup": ("PostDraining", "node-1"),
+    "before the next node": ("PreDrained", "node-0"),
+    "before ImageCleanup": ("PreDrained", "node-1"),
 }
 #: By the kind of the toolkit: an upgrade whose second node holds before each of its steps.
 KINDS = {"harvester": RunOptions(), "own": OWN}
@@ -159,10 +159,15 @@ async def test_successor_lets_the_node_past(kind: str, sweep: Sweep) -> None:
 
 
 async def _change_minds(stage: UpgradeRun, random: Random, *, times: int) -> None:
-    """Pause and continue the plan at random moments, the last time continue it."""
+    """Pause and continue the plan at random moments, and continue it last; the first pause lasts until it holds."""
+    await asyncio.sleep(random.uniform(0, 5))
+    await pause(stage, "alice")
+    await stage.until_plan(holds)
+    await resume(stage, "bob")
     for _ in range(times):
         for change in (pause, resume):
-            await asyncio.sleep(random.choice([0.0, 0.01, 0.3, 1.0, 3.0, 90.0]) * random.random())
+            # The fastest upgrade takes half a minute.
+            await asyncio.sleep(random.choice([0.0, 0.01, 0.3, 1.0, 3.0, 9.0]) * random.random())
             # The only node reboots with the API server.
             with_retries = 0
             while with_retries < 100:

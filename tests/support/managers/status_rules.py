@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.node_states import state_of
@@ -21,6 +20,8 @@ _WAYS_BACK = {
     "PostDrainFailed": "PostDraining",
     "SingleNodeUpgradeFailed": "SingleNodeUpgrading",
 }
+#: The conditions of a plan in the queue, before its start or its next attempt.
+_QUEUED = {"Reconciling": "True", "Available": "False", "Ready": "Unknown"}
 
 
 class StatusHistory:
@@ -48,7 +49,7 @@ class StatusHistory:
             *self._states(status),
             *self._check_conditions(plan, status),
             *_readiness(plan, status),
-            *self._queued(status),
+            *self._queued(plan, status),
         ]
         self._entries = status.get("phaseTransitionTimestamps") or []
         self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
@@ -56,8 +57,16 @@ class StatusHistory:
         self.is_queued = "queuedSince" in status
         return violations
 
-    def _queued(self, status: Object) -> Iterator[str]:
-        if "queuedSince" in status and {one["type"] for one in status["conditions"]} & {"Progressing", "Stalled"}:
+    def _queued(self, plan: Object, status: Object) -> Iterator[str]:
+        if "queuedSince" not in status:
+            return
+        # An error of a reconcile is shown until the plan starts.
+        is_failing = objects.text(objects.condition(plan, "Degraded"), "reason") == "ReconcileError"
+        shown = {
+            one["type"]: one["status"] for one in status["conditions"] if one["type"] != "Degraded" or not is_failing
+        }
+        reasons = {objects.text(objects.condition(plan, one), "reason") for one in ("Reconciling", "Ready")}
+        if shown != _QUEUED or reasons != {"Queued"} or status["display"]["state"] != "Queued":
             yield f"a plan in the queue has conditions of one that runs, or has failed: {status['conditions']}"
 
     def _begun(self, status: Object) -> Iterator[str]:
@@ -110,8 +119,9 @@ class StatusHistory:
 def _readiness(plan: Object, status: Object) -> Iterator[str]:
     """Yield what other tools would read wrongly."""
     types = [entry["type"] for entry in status["conditions"]]
-    available, stalled = objects.condition(plan, "Available"), objects.condition(plan, "Stalled")
-    has_failed = status.get("currentPhase") == FAILED or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
+    stalled = objects.condition(plan, "Stalled")
+    # A failed plan that is resumed may be queued.
+    has_failed = status.get("currentPhase") == FAILED and "queuedSince" not in status
     # A process that has died before it removed the finalizer may have its repeated removals refused.
     is_refused = stalled.get("status") == "True"
     is_done = status.get("currentPhase") == SUCCEEDED and not status.get("cleanupPending") and not is_refused

@@ -12,7 +12,16 @@ from tests.support.cluster.host_changes import changed_hosts
 from tests.support.managers.announcements import milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
 from tests.support.managers.upgrade import condition, phases_of, provision_generation
-from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX, TAINT_KUBEVIRT_DRAIN, ToolkitKind
+from upgrade_manager.api.history import ENDED
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    LABEL_PLAN,
+    PREFIX,
+    TAINT_KUBEVIRT_DRAIN,
+    ToolkitKind,
+)
+from upgrade_manager.api.names import history_config_map
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
@@ -193,14 +202,21 @@ async def check_queued(stage: UpgradeRun) -> list[str]:
 
 
 async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
-    """Check that no object of these plans is left."""
-    errors = []
-    for obj in await stored(simulation):
+    """Check that no object of these plans is left, except the complete histories of those that exist."""
+    found = await stored(simulation)
+    histories = {_history(objects.name(obj)) for obj in found if obj["kind"] == "UpgradePlan"}
+    complete = {title(obj) for obj in found if obj["kind"] == "ConfigMap" and (obj.get("data") or {}).get(ENDED)}
+    errors = [f"{name} is missing, or has no end" for name in sorted(histories - complete)]
+    for obj in found:
         name, labels = title(obj), objects.labels(obj)
-        if labels.get(LABEL_PLAN) in plans:
+        if labels.get(LABEL_PLAN) in plans and name not in histories:
             errors.append(f"{name} is left over")
         if obj["kind"] == "Node":
             marks = [key for key in labels if key.startswith(_SUC_LABEL)]
             marks += [key for key in objects.annotations_of(obj) if key.startswith(f"{PREFIX}/")]
             errors += [f"{name} has {mark}" for mark in marks]
     return errors
+
+
+def _history(plan: str) -> str:
+    return f"ConfigMap {HARVESTER_SYSTEM}/{history_config_map(plan)}"

@@ -27,6 +27,8 @@ CHANGES_GENERATION = frozenset({"all nodes planned again", "all nodes planned tw
 RESTARTS = "a done node restarted"
 #: Interference after which a node may not be as the upgrade has left it.
 OFF_EARLY = "a node off early"
+#: Interference after which a failed plan cannot be resumed.
+IMAGE_DELETED = "image deleted"
 MOVES_NODES = frozenset({RESTARTS, OFF_EARLY, "a done node cordoned", "a Node deleted"})
 #: Interference after which a setting keeps the user's value: the object's title, and the value.
 SET_BY_USERS = {
@@ -65,7 +67,7 @@ NEWER: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
     BY_HAND: acts_on_rancher.hook_answered,
     OFF_EARLY: acts_on_nodes.node_off_early,
     "cordons refused": acts_on_rancher.cordons_refused,
-    "image deleted": acts_on_objects.image_deleted,
+    IMAGE_DELETED: acts_on_objects.image_deleted,
     "taints wiped": acts_on_rancher.drain_taint_wiped,
 }
 ACTS: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {

@@ -10,7 +10,7 @@ from hack import scenario as scenarios
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.manager_restarts import Interruption
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION
-from tests.support.random_runs.interference import ACTS, NEWER, OFF_EARLY, RESTARTS, Interference
+from tests.support.random_runs.interference import ACTS, IMAGE_DELETED, NEWER, OFF_EARLY, RESTARTS, Interference
 from tests.support.random_runs.refusals import REASONS
 from tests.support.server.api_faults import FAULTS
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
@@ -114,9 +114,10 @@ class RandomPlan:
     @property
     def resumes(self) -> bool:
         """True if the plan that fails gets another attempt after the repair; else another plan follows."""
-        # Drawn apart, so that the other decisions of a seed stay as they were.
+        # Drawn apart, so that the other decisions of a seed stay as they were. No attempt goes on without the image.
+        has_image = all(act.what != IMAGE_DELETED for act in self.interference)
         has_attempt = Random(f"attempts of random run {self.seed}").random() < 0.6
-        return self.failing is not None and self.failing.is_mended and has_attempt
+        return self.failing is not None and self.failing.is_mended and has_image and has_attempt
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -180,7 +181,7 @@ def draw(seed: int) -> RandomPlan:
         failing=failing,
         deleted=deleted,
         rival=rival,
-        following=_following(random, failing, deleted),
+        following=_following(random, failing, [deleted, *([rival] if rival else [])] if deleted else []),
         interference=_interference(random, names, is_counted=failing is not None),
         # Drawn apart, so that the other decisions of a seed stay as they were.
         skew=Random(f"clocks of random run {seed}").choice(_SKEWS),
@@ -216,11 +217,11 @@ def _instant(random: Random, phases: int) -> Instant:
     )
 
 
-def _following(random: Random, failing: Failing | None, deleted: Instant | None) -> Following:
+def _following(random: Random, failing: Failing | None, deleted_after: list[Instant]) -> Following:
     same_name = random.random() < 0.4
     # Where all nodes may run the release, another plan for it is refused without force. A deletion may come late: an
     # API server that refuses requests delays it from the end of the phase before until a single node is upgraded.
-    is_late = deleted is not None and (deleted.phases >= NODE_UPGRADING - 1 or deleted.seconds > _FAST_UPGRADE)
+    is_late = any(one.phases >= NODE_UPGRADING - 1 or one.seconds > _FAST_UPGRADE for one in deleted_after)
     force = {"force": True} if is_late else {}
     return Following(
         same_name=same_name,

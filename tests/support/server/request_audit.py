@@ -27,6 +27,7 @@ from upgrade_manager.api.keys import (
     Component,
     JobType,
 )
+from upgrade_manager.api.names import history_config_map
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -174,13 +175,18 @@ class RequestAudit(Forwarding):
         if record is not None and not self._is_marked(made, record.name):
             self._broken(call, f"{title} lacks labels of plan and component, or has a wrong owner")
         is_undoing = objects.labels(made).get(LABEL_COMPONENT) in _UNDOING
-        if record is None or not (record.may_create or is_undoing):
+        # A plan in the queue, and one that has failed, have a history, too.
+        has_history = record is not None and _is_history(made, record.name) and not record.is_deleted
+        if record is None or not (record.may_create or is_undoing or has_history):
             self._broken(call, f"{title} was created for a plan that does not run")
 
     def _is_marked(self, made: Object, plan: str) -> bool:
         labels = objects.labels(made)
         references = objects.metadata(made).get("ownerReferences") or []
         owners = [(owner["kind"], owner["name"]) for owner in references if owner.get("controller")]
+        if _is_history(made, plan):
+            # It belongs to the plan, to none of its components or attempts.
+            return owners == [(_PLAN_KIND, plan)] and labels.keys() == {LABEL_PLAN, LABEL_PLAN_UID}
         # The garbage collector may delete these at any time.
         is_dependent = made["kind"] in {"Plan", "Secret"} or bool(objects.spec(made).get("suspend"))
         if owners != [(_PLAN_KIND, plan)] * is_dependent:
@@ -233,6 +239,10 @@ class AuditedBackend(EmbeddedBackend):
         self.audit = RequestAudit(self.line)
         self.transport = self.audit
         self.client_transport = self.audit
+
+
+def _is_history(made: Object, plan: str) -> bool:
+    return made["kind"] == "ConfigMap" and objects.name(made) == history_config_map(plan)
 
 
 def _has_any(selector: str, components: Collection[Component]) -> bool:

@@ -75,6 +75,8 @@ class JobState:
     #: The id of the boot in which its node was when the Job was created; empty for other Jobs, and those of earlier
     #: versions.
     boot_id: str = ""
+    #: True if its command was started to hold before the reboot, as the Job's environment says.
+    may_hold: bool = False
     #: The time of its creation; empty if unknown.
     created: str = ""
     #: The time at which the Job's Pods were allowed to start, at first or after a suspension; empty before.
@@ -124,6 +126,7 @@ class JobState:
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             forbidden_stops=annotations.get(ANNOTATION_FORBIDDEN_STOPS) or "",
             boot_id=annotations.get(ANNOTATION_BOOT_ID) or "",
+            may_hold=ANNOTATION_HOLDS in annotations,
             created=metadata.get("creationTimestamp") or "",
             started=started,
             suspended_at=_met_at(conditions, "Suspended"),

@@ -13,7 +13,7 @@ from upgrade_manager.api.holds import HoldPoint, continue_command, entry_of
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.nodes.gate import Closed, GateRow
-from upgrade_manager.nodes.model import StartJob
+from upgrade_manager.nodes.model import RemoveJob, ResumeJob, StartJob
 from upgrade_manager.nodes.sequencing import is_in_progress, is_started, starts_upgrade
 from upgrade_manager.resources.jobs import REBOOTING
 
@@ -57,7 +57,7 @@ def _holds_itself(view: NodeView) -> bool:
 
 
 def _reboots(effect: Effect) -> bool:
-    return isinstance(effect, StartJob) and effect.job_type in REBOOTING
+    return isinstance(effect, StartJob | ResumeJob) and effect.job_type in REBOOTING
 
 
 def node_pause(node: str, point: str, *, plan: str) -> Closed:
@@ -75,7 +75,23 @@ def without_reboot(view: NodeView, decision: Decision, row: Closed) -> Decision:
     left = tuple(filterfalse(_reboots, decision.effects))
     if left == decision.effects:
         return decision
-    return replace(decision, state=view.state, effects=left, progress=f"{view.name}: waiting for {row}", holds=True)
+    # A node that was in pauseNodes is paused by its user no more.
+    state = view.state if is_started(view) else None
+    return replace(decision, state=state, effects=left, progress=f"{view.name}: waiting for {row}", holds=True)
+
+
+def with_new_job(view: NodeView, decision: Decision) -> Decision:
+    """Return the decision that removes a suspended Job that would not hold before the reboot, instead of resuming it.
+
+    It is older than the plan's hold, and the environment of a Job does not change. The next reconcile creates a Job
+    that holds.
+    """
+    resumed = next((one for one in decision.effects if isinstance(one, ResumeJob) and _reboots(one)), None)
+    if resumed is None or view.jobs[resumed.job_type].may_hold:
+        return decision
+    progress = f"{view.name}: replacing its suspended {resumed.job_type} Job by one that holds before the reboot"
+    remove = RemoveJob(node=view.name, job_type=resumed.job_type)
+    return replace(decision, state=None, effects=(remove,), progress=progress, holds=True)
 
 
 def where_held(

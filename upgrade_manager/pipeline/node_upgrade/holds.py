@@ -8,16 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import PAUSE_AFTER
-from upgrade_manager.api.holds import continued, held_nodes, with_holds
+from upgrade_manager.api.holds import HoldPoint, continued, held_nodes, with_holds
 from upgrade_manager.api.node_states import upgraded_names
 from upgrade_manager.api.toolkit_image import is_own
-from upgrade_manager.nodes.pauses import held_point, node_pause, plan_pause, where_held, without_reboot
+from upgrade_manager.nodes.pauses import held_point, node_pause, plan_pause, where_held, with_new_job, without_reboot
 from upgrade_manager.pipeline.pause import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from upgrade_manager.nodes.gate import Closed
+    from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_upgrade.state import State
@@ -36,14 +37,14 @@ def hold(ctx: ReconcileContext, decisions: list[Decided]) -> tuple[list[Decided]
     rows = {node: node_pause(node, point, plan=plan) for node, point in points.items() if point}
     whole = _plan_pause(ctx, decisions)
     rows |= {} if whole is None else {view.name: rows.get(view.name, whole) for view, _ in decisions}
-    held = [
-        (
-            view,
-            without_reboot(view, decision, rows[view.name]) if points[view.name] and not is_own_kind else decision,
-        )
-        for view, decision in decisions
-    ]
-    return held, rows
+    holds_reboot = HoldPoint.REBOOT in option.pause_before
+
+    def held(view: NodeView, decision: Decision) -> Decision:
+        if view.name not in rows:
+            return with_new_job(view, decision) if is_own_kind and holds_reboot else decision
+        return without_reboot(view, decision, rows[view.name]) if points[view.name] and not is_own_kind else decision
+
+    return [(view, held(view, decision)) for view, decision in decisions], rows
 
 
 def _plan_pause(ctx: ReconcileContext, decisions: list[Decided]) -> Closed | None:

@@ -6,19 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from hack.apiserver.history import Entry
 from hack.simulation import Simulation
 from tests.pipeline.test_history_runs import history_of
 from tests.pipeline.test_plan_pauses import COMMAND, WHO, by
 from tests.pipeline.test_plan_queue import DAY, HOLDINGS, RANCHER, WHILE, queued
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
+from upgrade_manager.api.attempts import is_requested
 from upgrade_manager.api.history import rows_of
 from upgrade_manager.display.history import is_complete
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.history import SHORTEST
 
 
@@ -50,6 +54,38 @@ async def test_next_attempt_waits_without_conditions_of_a_failure() -> None:
         await stage.until("NodeUpgrading")
         plan = await stage.succeed()
         assert objects.status(plan)["attempt"] == 2
+
+
+@pytest.mark.rule("control: an attempt that is requested during the clean-up is in progress from the first write")
+async def test_attempt_waits_for_the_end_of_the_clean_up() -> None:
+    scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        written: list[Object] = []
+        await stage.until_node("PostDrained")
+        allow = stage.refuse("patch", "addons.*")
+        await stage.until_ended()
+        simulation.server.storage.observers.append(partial(_observed, written))
+        await stage.patch(spec={"attempt": 2})
+        await asyncio.sleep(WHILE)
+        plan = await stage.plan()
+        assert condition(plan, "Available")[1:] == ("Waiting", "The next attempt waits for the end of the clean-up")
+        assert objects.status(plan)["display"]["state"] == "Queued"
+        scenario.repair()
+        allow()
+        await stage.until_plan(lambda plan: objects.status(plan).get("attempt") == 2)
+        await stage.succeed()
+    assert written
+    for one in written:
+        assert condition(one, "Reconciling")[0] == "True"
+        assert {"Progressing", "Stalled", "Degraded"}.isdisjoint({each["type"] for each in one["status"]["conditions"]})
+
+
+def _observed(written: list[Object], collection: str, entry: Entry) -> None:
+    """Keep what readers see of the failed plan at the generation that requests the attempt."""
+    plan = entry.stored.object
+    is_seen = objects.status(plan).get("observedGeneration") == objects.metadata(plan).get("generation")
+    if collection.startswith("upgradeplans.") and is_requested(plan) and is_seen:
+        written.append(plan)
 
 
 @pytest.mark.parametrize("spec", [{}, {"paused": True}], ids=["alone", "with a paused attempt before it"])

@@ -17,7 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.nodes.gate import may_pause
-from upgrade_manager.pipeline import blocker_report, conclusion, pause, write_log
+from upgrade_manager.pipeline import blocker_report, conclusion, pause, plan_queue, write_log
 from upgrade_manager.pipeline.acceptance import Acceptance
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failure, passing_on, settlement
@@ -251,6 +251,10 @@ class PlanReconciler:
     async def _resume(self, ctx: ReconcileContext) -> Result:
         """Begin the next attempt of a plan that has failed, once its end is complete."""
         if ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
+            if ctx.status["queuedSince"] is None:
+                # Readers of the new generation take the plan for one in progress.
+                plan_queue.check(ctx, "The next attempt waits for the end of the clean-up")
+                await self._persist(ctx)
             result = await self._end(ctx)
             return Requeue() if isinstance(result, Done) else result
         resumed = await self._acceptance.resume(ctx)

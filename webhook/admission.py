@@ -116,6 +116,8 @@ class Admission:
         # Another toolkit image may be of a kind that cannot do what the plan has requested before.
         is_new = bool(changed) or is_raised or not migration_failure.requests_wait(request.old)
         changed += [migration_failure.of_update(request.old)] if is_new and waits else []
+        changed += [PAUSE_AFTER] if _pauses_after(new) != _pauses_after(old) else []
+        changed += continuation.checks_of(new=request.new, old=request.old)
         if is_raised:
             if is_skipped(request.new):
                 return Verdict()
@@ -126,12 +128,7 @@ class Admission:
             return [*await find_unknown(subject, added), *late_pauses(request.new, added)]
 
         pauses = replace(PAUSE_LIST, find=find)
-        checks = [
-            *([pauses] if added else []),
-            *([PAUSE_AFTER] if _pauses_after(new) != _pauses_after(old) else []),
-            *changed,
-            *continuation.checks_of(new=request.new, old=request.old),
-        ]
+        checks = [*([pauses] if added else []), *changed]
         if not checks:
             return Verdict()
         return (_too_many_names(new) if added else None) or _verdict(await run_checks(checks, new))

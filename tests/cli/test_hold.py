@@ -103,6 +103,32 @@ def test_attempt_that_has_not_begun_holds_and_begins() -> None:
     assert continued_line(waiting()) == failed
 
 
+@pytest.mark.rule("control: pause and continue set and remove spec.paused, and say where the plan holds")
+@pytest.mark.parametrize(
+    ("after", "nodes", "line"),
+    [
+        pytest.param(
+            1,
+            {"node-0": {"state": "PostDrained"}, "node-1": {"state": "ImagePreloaded"}},
+            "demo is not paused any more, and holds by pauseAfter. To continue: upgrade-manager continue demo",
+            id="a canary is done",
+        ),
+        pytest.param(1, {"node-0": {"state": "PostDraining"}}, "demo goes on", id="a canary is under way"),
+        pytest.param(
+            None,
+            {"node-0": {"state": "PostDraining", "holds": "Reboot"}},
+            "demo is not paused any more; node-0 holds: upgrade-manager continue demo node-0",
+            id="a node holds",
+        ),
+        pytest.param(None, {}, "demo goes on", id="nothing else"),
+    ],
+)
+def test_continuation_names_what_still_holds(after: int | None, nodes: Object, line: str) -> None:
+    spec = {"nodeUpgradeOption": {"pauseAfter": after}} if after else {}
+    status = {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": nodes}
+    assert continued_line({"metadata": {"name": "demo"}, "spec": spec, "status": status}) == line
+
+
 HELD_NODES = {"node-0": {"state": "PostDraining", "holds": "Reboot"}, "node-1": {"state": "ImagePreloaded"}}
 
 

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hack.simulation import Simulation
 from tests.support.cluster.served import served
+from tests.support.cluster.sessions import session
 from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.cli.plan_change import change_plan
+from upgrade_manager.cli.retry import requesting
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -33,6 +37,18 @@ HELD = [
     "Attempt 2 of demo waits, because spec.paused is true. To begin it: upgrade-manager continue demo",
     "It then goes on with phase NodeUpgrade",
 ]
+
+
+async def test_attempt_is_requested_in_spite_of_writes_of_the_manager() -> None:
+    async with Simulation(actors=False) as simulation:
+        client = simulation.client()
+        await simulation.apply(MANIFEST)
+        failed = MergePatch({"status": {"currentPhase": "Failed"}})
+        plan = await client.patch(UPGRADE_PLANS, "demo", failed, subresource="status")
+        await client.patch(UPGRADE_PLANS, "demo", MergePatch({"metadata": {"labels": {"a": "b"}}}))
+        # The plan that was read has an old resourceVersion.
+        changed = await change_plan(session(simulation), plan, requesting)
+        assert objects.spec(changed)["attempt"] == 2
 
 
 @pytest.mark.real_loop

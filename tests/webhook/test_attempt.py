@@ -13,9 +13,12 @@ from tests.support.cluster.instances import GPU, instance
 from tests.support.webhook import webhook
 from tests.support.webhook.admission_messages import machine
 from tests.webhook.test_admission import request
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import resources
 from upgrade_manager.kube.objects import Object
+from webhook.attempt import checks_of
+from webhook.catalogue import CHECKS
 from webhook.cluster import ClusterReader, Listing, LiveReader
 
 NODES = [node(f"node-{number}", machine=f"m-{number}", cordoned=number == 2) for number in range(3)]
@@ -107,6 +110,52 @@ async def test_attempt_is_checked(phase: str, changes: dict[Any, list[Any]], den
     denials = [finding.message for finding in verdict.findings]
     assert [message.startswith(denied) for message in denials] == [True] * bool(denied)
     assert [message.startswith(warned) for message in verdict.warnings if warned] == [True] * bool(warned)
+
+
+@pytest.mark.parametrize(
+    ("option", "annotations", "denied"),
+    [
+        pytest.param({"pauseAfter": 1}, {}, "", id="a canary"),
+        pytest.param(
+            {"pauseAfter": 9}, {}, "The cluster has 3 nodes, so that the upgrade never pauses after 9", id="none left"
+        ),
+        pytest.param(
+            {},
+            {ANNOTATION_CONTINUE: "node-1:Drain"},
+            "Node node-1 does not hold before its drain",
+            id="a node that does not hold",
+        ),
+    ],
+)
+async def test_other_changes_of_the_same_update_are_checked(
+    option: dict[str, Any], annotations: dict[str, str], denied: str
+) -> None:
+    found = {resources.VIRTUAL_MACHINE_IMAGES: [IMAGE]}
+    old, new = failed(in_phase="NodeUpgrading"), failed(in_phase="NodeUpgrading", attempt=2)
+    new["spec"]["nodeUpgradeOption"] = option
+    new["metadata"]["annotations"] = annotations
+    async with Simulation(actors=False) as simulation:
+        admission = webhook.admission(reader=Changed(LiveReader(simulation.client()), found))
+        verdict = await admission.decide(request("UPDATE", new=new, old=old))
+    assert [finding.message[: len(denied)] for finding in verdict.findings] == [denied] * bool(denied)
+
+
+ALWAYS = {"concurrency", "built-in upgrade", "machines", "pairing", "backups", "pause list", "nodes", "VMs"}
+HALF_WAY = {"cluster", "managed charts", "addons", "Longhorn"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "names", "other"),
+    [
+        pytest.param("Initializing", ALWAYS | HALF_WAY, {"VMs"}, id="before the image was imported"),
+        pytest.param("ImagePreloading", ALWAYS | HALF_WAY | {"image"}, {"VMs", "image"}, id="after it"),
+        pytest.param("NodeUpgrading", ALWAYS | HALF_WAY | {"image"}, {"VMs", "image", *HALF_WAY}, id="half-way"),
+    ],
+)
+def test_attempt_has_the_checks_of_the_table(phase: str, names: set[str], other: set[str]) -> None:
+    checks = checks_of(failed(in_phase=phase))
+    assert {check.name for check in checks} == names
+    assert {check.name for check in checks if check not in CHECKS} == other
 
 
 async def test_update_without_another_attempt_reads_nothing() -> None:

@@ -13,6 +13,7 @@ from upgrade_manager.api.attempts import is_requested, requested_attempt, retry_
 from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
 from upgrade_manager.api.holds import continue_command, entry_of, held_nodes, read_entries
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
+from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plan_change import change_plan
@@ -112,7 +113,18 @@ def continued_line(plan: Object) -> str:
         return f"{_attempt(plan)} begins, unless something else holds the cluster"
     if objects.text(plan, "status", "currentPhase") == FAILED:
         return f"{name} has failed, and is not paused any more. To go on: {retry_command(name)}"
-    return f"{name} goes on"
+    return _held_still(plan) or f"{name} goes on"
+
+
+def _held_still(plan: Object) -> str:
+    """Return what holds a plan that is not paused by its user any more, with the command; empty without."""
+    name, status = objects.name(plan), objects.mapping(plan, "status")
+    if node := next(iter(held_nodes(status)), ""):
+        return f"{name} is not paused any more; {node} holds: {continue_command(name, node)}"
+    after = objects.number(plan, "spec", "nodeUpgradeOption", "pauseAfter")
+    if after and upgraded_nodes(status) >= after:
+        return f"{name} is not paused any more, and holds by pauseAfter. To continue: {continue_command(name)}"
+    return ""
 
 
 def _attempt(plan: Object) -> str:

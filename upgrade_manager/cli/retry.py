@@ -14,19 +14,16 @@ from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list
-from upgrade_manager.cli.plans import read_plans
+from upgrade_manager.cli.plan_change import change_plan
+from upgrade_manager.cli.plans import read_plan
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.api.node_states import NodeState
-    from upgrade_manager.cli.session import Session
     from upgrade_manager.cli.user_options import RetryOptions
     from upgrade_manager.kube.objects import Object
 
@@ -56,9 +53,7 @@ async def _retry(options: RetryOptions) -> int:
     async with connected(
         command="retry", kubeconfig=options.kubeconfig, context=options.context, show_warning=_warn
     ) as session:
-        plan = await _read(session, options.plan)
-        if not is_requested(plan):
-            await _request(session, plan)
+        plan = await change_plan(session, await read_plan(session, options.plan), requesting)
     sys.stdout.write("".join(f"{line}\n" for line in lines_of(plan)))
     return 0
 
@@ -67,27 +62,19 @@ def _warn(text: str) -> None:
     print_message(f"Warning: {text}")
 
 
-async def _read(session: Session, name: str) -> Object:
-    plans = await read_plans(session, name)
-    if not plans:
-        raise session.error(f"UpgradePlan {name} not found. Run kubectl get upgradeplans")
-    plan = plans[0]
+def requesting(plan: Object) -> Object:
+    """Return the change that raises the attempt by one; none if it is raised. Raises CommandError.
+
+    The API server and the webhook check it.
+    """
+    name = objects.name(plan)
     if objects.text(plan, "status", "currentPhase") != FAILED:
         raise CommandError(f"{name} is {state_of_plan(plan)}: only a plan that has failed has a next attempt")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
     if why := taken_over(objects.status(plan)):
         raise CommandError(f"{why}. Create a new UpgradePlan")
-    return plan
-
-
-async def _request(session: Session, plan: Object) -> None:
-    """Raise the attempt by one; the API server and the webhook check it."""
-    patch = MergePatch({"spec": {"attempt": attempt_of(objects.status(plan)) + 1}})
-    try:
-        await session.client.patch(UPGRADE_PLANS, objects.name(plan), patch.at(objects.resource_version(plan)))
-    except KubeError as error:
-        raise session.error(str(error)) from error
+    return {} if is_requested(plan) else {"spec": {"attempt": attempt_of(objects.status(plan)) + 1}}
 
 
 def lines_of(plan: Object) -> Iterator[str]:

@@ -59,6 +59,9 @@ TABLE = {
     "failed": failed("Failed: NodeUpgradeFailed"),
     "spec changed after the end": failed("Failed: NodeUpgradeFailed"),
     "refused": failed("Failed: Refused"),
+    "attempt paused": Row(state="Paused", argo="Suspended"),
+    "attempt queued": Row(state="Queued"),
+    "attempt refused": failed("Failed: Refused"),
     "deleting": Row(state="Deleting", kstatus="Terminating"),
     "deleting after a failure": Row(state="Deleting", kstatus="Terminating", error=True),
 }
@@ -110,6 +113,5 @@ def test_table_of_the_page_has_every_state() -> None:
     assert shown == {
         row.state.partition(":")[0]: (row.kstatus, row.argo)
         for name, row in TABLE.items()
-        # The manager of the table pauses no plan.
-        if name not in {"paused", "deleting after a failure", "spec that no manager has seen"}
+        if name not in {"deleting after a failure", "spec that no manager has seen"}
     }

@@ -20,8 +20,12 @@ TWO: dict[str, Any] = {"version": "v1", "imagePreloadOption": {"concurrency": "2
 PAUSE, REQUIRED = "nodeUpgradeOption.pauseNodes", "Required value: set spec.version to the name of a Version"
 
 
+def with_option(**option: Any) -> dict[str, Any]:
+    return {"version": "v1", "nodeUpgradeOption": option}
+
+
 def pausing(*nodes: str) -> dict[str, Any]:
-    return {"version": "v1", "nodeUpgradeOption": {"pauseNodes": [*nodes]}}
+    return with_option(pauseNodes=[*nodes])
 
 
 @pytest.mark.rule(
@@ -46,6 +50,31 @@ def pausing(*nodes: str) -> dict[str, Any]:
         pytest.param(pausing("a", "a"), f"{PAUSE}[1]", 'Duplicate value: "a"', id="a node twice"),
         pytest.param({"version": "v1", "force": "yes"}, "force", TYPE % "boolean", id="a string for a boolean"),
         pytest.param(TWO, "imagePreloadOption.concurrency", TYPE % "integer", id="a string for a number"),
+        pytest.param(
+            with_option(pauseBefore=["Drain", "Lunch"]),
+            "nodeUpgradeOption.pauseBefore[1]",
+            'Unsupported value: "Lunch": supported values: "Drain", "Reboot"',
+            id="no step of a node",
+        ),
+        pytest.param(
+            with_option(pauseBefore=["Drain", "Drain"]),
+            "nodeUpgradeOption.pauseBefore[1]",
+            'Duplicate value: "Drain"',
+            id="a step twice",
+        ),
+        pytest.param(
+            with_option(pauseAfter=0),
+            "nodeUpgradeOption.pauseAfter",
+            "Invalid value: 0: spec.{field} in body should be greater than or equal to 1",
+            id="a pause after no node",
+        ),
+        pytest.param(
+            with_option(onMigrationFailure="Kill"),
+            "nodeUpgradeOption.onMigrationFailure",
+            'Unsupported value: "Kill": supported values: "Wait", "Stop"',
+            id="no way with VMs",
+        ),
+        pytest.param({"version": "v1", "paused": "yes"}, "paused", TYPE % "boolean", id="a string for a pause"),
         pytest.param({"force": True}, "version", REQUIRED, id="no version and no image"),
     ],
 )

@@ -165,6 +165,7 @@ async def test_failed_attempt_is_refused_after_a_day() -> None:
         status = objects.status(plan)
         assert (status["attempt"], status["currentPhase"]) == (2, "Failed")
         assert condition(plan, "Progressing")[:2] == ("False", "Refused")
+        assert status["display"]["state"] == "Failed: Refused"
         assert status["nodeUpgradeStatuses"] == before
         scenario.repair()
         await holding.finish(stage.simulation)

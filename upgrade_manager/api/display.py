@@ -21,6 +21,7 @@ from upgrade_manager.api.conditions import (
     PROGRESSING,
     READY,
     RECONCILING,
+    REFUSED,
     STALLED,
     TRUE,
     UNKNOWN,
@@ -184,7 +185,7 @@ def readiness_of(status: Mapping[str, Any]) -> Mapping[str, Condition | None]:
     if state.error:
         return {
             RECONCILING: None,
-            READY: _condition(READY, FALSE, failure_reason(recorded_phases(status)), message),
+            READY: _condition(READY, FALSE, _reason(status, state), message),
             STALLED: _condition(STALLED, TRUE, UPGRADE_FAILED, message),
         }
     reason = _reason_of_progress(status, state)
@@ -243,7 +244,9 @@ def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
 
 def _reason(status: Mapping[str, Any], state: DisplayState) -> str:
     if state is DisplayState.FAILED:
-        return failure_reason(recorded_phases(status))
+        # An attempt that a check refuses has not reached the phase in which the plan has failed before.
+        is_refused = _of_condition(status, PROGRESSING, "reason") == REFUSED
+        return FailureReason.REFUSED if is_refused else failure_reason(recorded_phases(status))
     return _of_condition(status, STALLED, "reason") if state is DisplayState.STALLED else ""
 
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-from datetime import UTC, datetime
-from typing import Any
-
 from hack import scenario as scenarios
 from hack.simulation import Simulation
 from tests.blockers.test_stalls import close, is_stalled
 from tests.pipeline.test_failures import FAILURES
+from tests.pipeline.test_plan_queue import HOLDINGS
 from tests.pipeline.test_unfit_clusters import TOOLKIT
+from tests.support.managers.begun_while_paused import holds
 from tests.support.managers.upgrade import UpgradeRun, started
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.status import StatusPatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 #: Of a controller that keeps the deleted plan.
 KEEPER = "example.com/keep"
 
 
 async def plans_by_state() -> dict[str, Object]:
     """Return a plan in each state, by the name of the state."""
-    plans = {**await _of_success(), **await _of_failure(), "refused": await _refused(), "queued": await _queued()}
-    return {**plans, "paused": _paused(plans["running"])}
+    plans = {**await _of_success(), **await _of_failure(), **await _of_attempts()}
+    return {**plans, "refused": await _refused(), "queued": await _queued(), "paused": await _paused()}
 
 
 async def _of_success() -> dict[str, Object]:
@@ -98,22 +95,30 @@ async def _queued() -> Object:
         return await second.plan()
 
 
-def _paused(running: Object) -> Object:
-    """Return the plan as the contract has it for a pause, which no manager writes yet."""
-    paused = _condition("Paused", "True", "PausedByUser", "Paused by ada since 03:20, before node-2")
-    status = objects.status(running)
-    return _summarized(running, {**status, "conditions": [*status["conditions"], paused]})
+async def _paused() -> Object:
+    async with Simulation() as simulation, started(simulation) as stage:
+        await stage.until("ISODownloading")
+        await stage.patch(spec={"paused": True})
+        return await stage.until_plan(holds)
 
 
-def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, Any]:
-    time = "2026-01-01T00:00:00Z"
-    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
+async def _of_attempts() -> dict[str, Object]:
+    """Return plans that have failed, and whose next attempt has not begun."""
+    plans = {}
+    scenario = scenarios.load("three-nodes").changed(**FAILURES["the second node cannot be drained"].faults)
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.fail()
+        await stage.patch(spec={"attempt": 2, "paused": True})
+        plans["attempt paused"] = await stage.until_plan(holds)
+        await HOLDINGS["a built-in upgrade"].begin(simulation)
+        await stage.patch(spec={"paused": None})
+        plans["attempt queued"] = await stage.until_plan(lambda plan: "queuedSince" in objects.status(plan))
+        name = objects.text(plans["attempt queued"], "status", "isoImageID")
+        await stage.client.delete(VIRTUAL_MACHINE_IMAGES, name, namespace=HARVESTER_SYSTEM)
+        await HOLDINGS["a built-in upgrade"].finish(simulation)
+        plans["attempt refused"] = await stage.until_plan(_is_refused)
+    return plans
 
 
-def _summarized(plan: Object, status: Object) -> Object:
-    """Return the plan with that status, and the fields that the manager derives from it."""
-    result = {**copy.deepcopy(plan), "status": status}
-    patch = StatusPatch(result, now=lambda: NOW)
-    patch.summarize()
-    fields = ("conditions", "display", "observedGeneration")
-    return {**result, "status": {**status, **{field: patch[field] for field in fields}}}
+def _is_refused(plan: Object) -> bool:
+    return objects.condition(plan, "Progressing").get("reason") == "Refused"

@@ -47,7 +47,7 @@ OVER = {**RESUMED, "conditions": [condition("Progressing", "Refused", status="Fa
         pytest.param({"conditions": [condition("Available", "Waiting", "for a")]}, "Pending", "for a", id="waiting"),
         pytest.param(QUEUED, "Queued", "UpgradePlan a was in progress", id="queued"),
         pytest.param(RESUMED, "Queued", "UpgradePlan a was in progress", id="queued-resumed"),
-        pytest.param(OVER, "Failed: NodeUpgradeFailed", "no space left on device", id="failed-after-the-queue"),
+        pytest.param(OVER, "Failed: Refused", "no space left on device", id="failed-after-the-queue"),
         pytest.param(
             {"currentPhase": "NodeUpgrading", "conditions": [PROGRESS, PAUSED]},
             "Paused",

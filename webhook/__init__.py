@@ -4,6 +4,7 @@ wiring        adds the webhook to a manager; the command line calls it
 preflight     the checks of the command `upgrade-manager preflight`, these and others
 server        HTTP: one review in, one verdict out; `body` and `review` read it within limits
 mutation      the annotations that name a plan's creator and the user of its last change
+debts         the warnings about the deletion of a plan that has failed
 request_log   the fields of a request in the log
 admission     the rules that a create, an update and a delete have to pass
 continuation  the check of entries by which nodes go on that hold

@@ -1,5 +1,7 @@
 """The mutating webhook: it sets the annotations that name a plan's creator and the user of its last change.
 
+It warns of what a failed plan has left, when a user deletes it (debts.py).
+
 `server` calls it; `upgrade_manager.api.attribution` has the hash, and the manager's half. The mutating webhook denies
 no request. The admission policy (deploy/admission-policies) refuses names that are not the user's own.
 """
@@ -14,6 +16,7 @@ from upgrade_manager.api.attribution import digest, signed
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
+from webhook import debts
 from webhook.review import API_VERSION, PLAN_KIND, REVIEW
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ def respond(request: AdmissionRequest) -> dict[str, Any]:
     if operations := _operations(request):
         patch = base64.b64encode(json.dumps(operations).encode()).decode()
         response |= {"patchType": "JSONPatch", "patch": patch}
+    if warnings := debts.warnings_of(request):
+        response["warnings"] = warnings
     return {"apiVersion": API_VERSION, "kind": REVIEW, "response": response}
 
 

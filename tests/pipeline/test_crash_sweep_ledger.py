@@ -261,7 +261,7 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 
 @pytest.mark.rule(
     "nodes: Succeeded requires the ledger to be settled; VMs that are off are named in the final condition",
-    "nodes: the next accepted plan copies what passes on, and only its copy counts",
+    "nodes: the next plan that passes its checks copies what passes on, and only its copy counts",
     "pipeline: every reconcile can be interrupted and repeated with the same outcome",
     "pipeline: a lost API response does not change the outcome",
 )

@@ -217,3 +217,14 @@ async def test_pause_in_the_last_phase_has_no_effect() -> None:
         await stage.until_recorded("CleaningUp")
         await stage.patch(spec={"paused": True})
         assert condition(await stage.succeed(), "Paused")[0] == ""
+
+
+@pytest.mark.rule("control: a plan in its last phase does not hold")
+async def test_last_phase_does_not_hold() -> None:
+    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
+        await stage.until("CleaningUp")
+        await pause(stage)
+        plan = await stage.succeed()
+        assert objects.is_true(plan, "spec", "paused")
+        assert condition(plan, "Paused")[0] == ""
+        assert [event for event in await stage.events() if event["reason"] == "UpgradePaused"] == []

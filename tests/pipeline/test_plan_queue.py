@@ -11,6 +11,7 @@ import pytest
 from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
+from upgrade_manager.api.attempts import UNKNOWN_TIME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.objects import Object
@@ -294,6 +295,10 @@ async def test_plan_in_the_queue_is_refused_after_a_day() -> None:
         assert holding.message in condition(plan, "Degraded")[2]
         assert {"queuedSince", "cleanupPending"}.isdisjoint(status)
         assert objects.finalizers(plan) == []
+        # The plan began with its wait, because no phase has begun.
+        ended = status["phaseTransitionTimestamps"][0]["phaseTransitionTimestamp"]
+        [attempt] = status["attempts"]
+        assert (attempt["attempt"], attempt["begin"], attempt["end"]) == (1, since, ended)
 
 
 async def test_refused_plan_starts_with_its_next_attempt() -> None:
@@ -311,7 +316,10 @@ async def test_refused_plan_starts_with_its_next_attempt() -> None:
             await holding.finish(simulation)
             plan = await started(stage)
         assert objects.status(plan)["attempt"] == 2
+        begins = [entry["begin"] for entry in objects.status(plan)["attempts"]]
         assert [entry["attempt"] for entry in objects.status(plan)["attempts"]] == [1, 2]
+        assert begins == sorted(begins)
+        assert UNKNOWN_TIME not in begins
 
 
 @pytest.mark.parametrize(("version", "said"), [("v1.8.2", False), ("v1.9.0", True)])

@@ -15,7 +15,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import attempt, holders, pause, plan_queue
-from upgrade_manager.pipeline.ending import passing_on
 from upgrade_manager.pipeline.holders import Place
 from upgrade_manager.pipeline.outcome import Completed, Failed
 from upgrade_manager.pipeline.phases import toolkit_image
@@ -72,13 +71,12 @@ class Acceptance:
         ctx.record_creator()
         await self._engine.begin(ctx)
         plan_queue.leave(ctx)
-        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
-        ctx.status["advised"] = passing_on.inherited_advice(others)
+        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
-        # An earlier version has not created objects for this plan, so that only the release may be left.
-        ctx.informers.is_taken_over = await passing_on.release(ctx, map(self._context, others))
+        # An earlier version has not created objects for this plan.
+        ctx.informers.is_taken_over = True
 
     async def resume(self, ctx: ReconcileContext) -> Result | Failed:
         """Begin the next attempt of a plan that has failed and has ended; return Failed if a check refuses it."""

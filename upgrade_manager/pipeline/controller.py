@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import (
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline import plan_queue
 from upgrade_manager.pipeline.context import Services
-from upgrade_manager.pipeline.ending import leftovers
+from upgrade_manager.pipeline.ending import leftovers, passing_on
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.history import History
@@ -105,6 +105,8 @@ class PlanController:
         self._leftovers = self._new_queue(LEFTOVERS, cap=LEFTOVERS_RETRY_CAP)
         #: Deleted plans whose last reconcile, which may have created objects, has not ended.
         self._deleted: set[str] = set()
+        #: Plans, by name, that were deleted with debts, until the reconciler has named these.
+        self._owing: dict[str, Object] = {}
         self._events = EventRecorder(
             deps.client,
             component=COMPONENT,
@@ -192,6 +194,7 @@ class PlanController:
             informers=informers,
             engine=Engine([phase() for phase in PIPELINE]),
             services=services,
+            owing=self._owing,
             requeue_after=self._queue.add_after,
         )
 
@@ -280,6 +283,8 @@ class PlanController:
             return
         if change.kind is ChangeKind.DELETED:
             self._deleted.add(objects.name(change.obj))
+            if passing_on.owes(change.obj):
+                self._owing[objects.name(change.obj)] = change.obj
         if plan_queue.frees(change):
             for plan in filter(plan_queue.waits, self.plans.store.list()):
                 self._queue.add(objects.name(plan))

@@ -112,6 +112,8 @@ class PlanInformers:
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
         #: True once this process has taken over the objects of an earlier version (ending/takeover.py).
         self.is_taken_over = False
+        #: True once this process has taken over what earlier plans have left (ending/passing_on.py).
+        self.has_released = False
         #: True if the takeover left SUC Plans, or their Jobs, without the uid label.
         self.has_unlabeled = False
         #: The termination messages of Jobs' failed attempts.

@@ -65,12 +65,15 @@ class PlanReconciler:
         informers: Informers,
         engine: Engine,
         services: Services,
+        owing: dict[str, Object],
         requeue_after: Callable[[str, float], None],
     ) -> None:
         self._plans = plans
         self._informers = informers
         self._engine = engine
         self._services = services
+        #: Plans, by name, that were deleted with debts.
+        self._owing = owing
         #: Adds a plan to the work queue in so many seconds, or earlier if its retry is due earlier.
         self._requeue_after = requeue_after
         self._throttle = StatusThrottle(now=services.clock.monotonic)
@@ -98,6 +101,8 @@ class PlanReconciler:
         if not await self._is_fresh(name):
             return RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
         plan = self._plans.store.get(name)
+        if name in self._owing:
+            await self._leave(self._owing[name])
         await self._informers.drop(name, unless="" if plan is None else objects.uid(plan))
         if plan is None:
             self._forget_deleted()
@@ -113,6 +118,14 @@ class PlanReconciler:
             return False
         self._unseen.pop(name, None)
         return True
+
+    async def _leave(self, deleted: Object) -> None:
+        """Name what a deleted plan owes, and keep it for the next plan."""
+        name = objects.name(deleted)
+        await self._informers.drop(name, unless=objects.uid(deleted))
+        async with time_limit(RECONCILE_TIMEOUT):
+            await passing_on.leave_all(self._context(deleted))
+        del self._owing[name]
 
     def _forget_deleted(self) -> None:
         """Forget deleted plans, because the process of the manager runs for months."""
@@ -198,11 +211,11 @@ class PlanReconciler:
             await ctx.hold(active=True)
             if ctx.status["ledger"] is None:
                 await earlier_records.adopt(ctx)
+            if not ctx.informers.has_released:
+                plans = map(self._context, self._plans.store.list())
+                ctx.informers.has_released = await passing_on.release(ctx, plans)
             if not ctx.informers.is_taken_over:
-                # The response to the write that accepts the plan may have been lost.
-                released = await passing_on.release(ctx, map(self._context, self._plans.store.list()))
                 await take_over(ctx)
-                ctx.informers.is_taken_over = released
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)

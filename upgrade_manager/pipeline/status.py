@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
-    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.remedy import Remedy
 
@@ -200,10 +199,10 @@ class StatusPatch:
         parsed = parse_time(moment)
         return seconds_between(parsed, self._now()) if parsed else 0.0
 
-    def accept(self, phase: str, target: str, *, inherited: Sequence[Entry] = ()) -> None:
-        """Start the upgrade in its first phase, with the entries of the ledger that earlier plans have left."""
+    def accept(self, phase: str, target: str) -> None:
+        """Start the upgrade in its first phase, with an empty ledger."""
         self.record(phase)
-        self._status["ledger"] = list(inherited)
+        self._status["ledger"] = []
         self.upgrading(target)
         self.waiting("")
         self.healthy()
@@ -325,12 +324,11 @@ class StatusPatch:
         self._status["nextSteps"] = with_reminders(list(self._status.get("nextSteps") or []), steps)
 
     def taken_over(self, successor: str) -> None:
-        """Replace the steps of a failure, which another plan has taken over, once."""
+        """Name the plan that has taken over, once, in place of what to do about a failure."""
         conditions = self._status.get("conditions")
         if (find_condition(conditions, DEGRADED) or {}).get("reason") == TAKEN_OVER:
             return
         cause = (find_condition(conditions, PROGRESSING) or {}).get("message") or "It failed"
-        self._status["nextSteps"] = None
         # The cause may end with a command.
         text = f"UpgradePlan {successor} has taken over. {cause}"
         self._condition(DEGRADED, TRUE, TAKEN_OVER, text, limit=MAX_MESSAGE)

@@ -131,7 +131,7 @@ async def test_failed_check_of_a_later_attempt_names_its_correction(cluster: Har
 IMAGE = "The image of the ISO stays"
 SOURCE = {"displayName": "iso", "sourceType": "download", "url": "https://x/iso"}
 IN_EACH = "in each replica of its volume"
-UNTIL = "until this plan is deleted or another one is accepted"
+UNTIL = "until this plan is deleted or another one has passed its checks"
 
 
 @pytest.mark.rule("api: a failed plan says how much room its payload takes, and until when")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
+from structlog.testing import capture_logs
 
 from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
@@ -16,12 +18,13 @@ from tests.pipeline.settings.test_rancher import local, stored
 from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import BY_VERSION, condition, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
 from upgrade_manager.api.ledger import PASSED, LedgerKind, new_entry, of_kind, recorded_entries
 from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.transport import Response
@@ -41,6 +44,12 @@ KEEPS = Remedy(
 OFF = Remedy("VMs that were stopped for the upgrade are off; start them: default/off")
 #: Harvester v1.9, which does not remove the taint from Ready nodes.
 KEEPING: dict[str, Any] = {"harvester": {"node_down": False}}
+#: The status of a plan that has passed its checks.
+CHECKED: dict[str, Any] = {
+    "currentPhase": "ISODownloading",
+    "phaseTransitionTimestamps": [{"phase": "Initialized", "phaseTransitionTimestamp": SINCE}],
+    "ledger": [],
+}
 REACHED = [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": SINCE}]
 
 
@@ -77,7 +86,7 @@ async def test_nothing_is_read_without_entries(cluster: Harvester) -> None:
     assert await passing_on.owed(cluster.context(await cluster.plan("left", status={"ledger": [TAINTED[1]]}))) == []
 
 
-@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+@pytest.mark.rule("nodes: the next plan that passes its checks copies what passes on, and only its copy counts")
 async def test_entries_pass_to_the_next_plan(cluster: Harvester) -> None:
     message = {"type": "Progressing", "status": "False", "reason": "Failed", "message": "no space. Log: kubectl logs x"}
     message["lastTransitionTime"] = SINCE
@@ -88,10 +97,14 @@ async def test_entries_pass_to_the_next_plan(cluster: Harvester) -> None:
     running = await owing(cluster, "running", currentPhase="CleaningUp")
     plans = [earlier.raw, early.raw, running.raw]
     assert passing_on.inherited(plans) == [*TAINTED, stopped("off")]
-    ctx = cluster.context(await cluster.plan("next"))
+    unchecked = cluster.context(await cluster.plan("unchecked", status={"currentPhase": "Initializing"}))
+    assert not await passing_on.release(unchecked, [earlier])
+    assert ledger.entries(unchecked) == []
+    ctx = cluster.context(await cluster.plan("next", status=CHECKED))
     for _ in range(2):
         others = [cluster.context(await cluster.client.get(UPGRADE_PLANS, name)) for name in ("earlier", "early")]
         await passing_on.release(ctx, [*others, running, ctx])
+    assert ledger.entries(ctx) == [*TAINTED, stopped("off")]
     found = [await cluster.client.get(UPGRADE_PLANS, name) for name in ("earlier", "early", "running")]
     assert objects.status(found[0])["ledger"] == [SETTING]
     degraded = objects.condition(found[0], "Degraded")
@@ -192,7 +205,7 @@ async def taints(simulation: Simulation) -> list[str]:
 
 @pytest.mark.rule(
     "nodes: a plan that ends during a drain names the taint that stays, and VMs that are off",
-    "nodes: the next accepted plan copies what passes on, and only its copy counts",
+    "nodes: the next plan that passes its checks copies what passes on, and only its copy counts",
 )
 @pytest.mark.servers
 async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
@@ -234,6 +247,58 @@ async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
         assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
 
 
+@pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
+@pytest.mark.servers
+async def test_deleted_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
+    scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
+    async with simulate(scenario) as simulation, started(simulation) as stage:
+
+        async def left() -> list[str]:
+            cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+            return [entry["kind"] for entry in left_entries.read(cluster)]
+
+        await stage.fail()
+        await stage.settle()
+        assert objects.finalizers(await stage.plan()) == []
+        await stage.delete()
+        assert "Taint" in (await eventually(left, seconds=60) or [])
+        events = (await stage.client.list(EVENTS, namespace="fleet-local")).items
+        owed = [one["message"] for one in events if one["reason"] == "UpgradeOwes"]
+        assert [message for message in owed if "kubectl taint node" in message] != []
+        scenario.repair()
+        following = replace(stage, name="next")
+        await following.create_plan()
+        done = await following.succeed()
+        assert (await left(), await taints(simulation), objects.status(done)["ledger"]) == ([], [], [])
+
+
+@pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
+@pytest.mark.parametrize(
+    ("status", "owes"),
+    [
+        pytest.param({"currentPhase": "Failed", "ledger": TAINTED}, True, id="entries"),
+        pytest.param({"currentPhase": "Failed", "advised": [{"kind": "Node"}]}, True, id="advised changes"),
+        pytest.param({"currentPhase": "Failed", "ledger": []}, False, id="nothing"),
+        pytest.param({"currentPhase": "Succeeded", "ledger": TAINTED}, False, id="succeeded"),
+        pytest.param({}, False, id="new"),
+    ],
+)
+def test_failed_plan_owes_what_it_has_recorded(status: dict[str, Any], *, owes: bool) -> None:
+    assert passing_on.owes({"status": status}) == owes
+
+
+async def test_refused_annotation_of_a_deleted_plan_is_logged(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await drained(cluster)
+    await local(cluster)
+    monkeypatch.setattr(ReconcileContext, "mark", AsyncMock(side_effect=Forbidden("no")))
+    with capture_logs() as logs:
+        await passing_on.leave_all(await owing(cluster, currentPhase="Failed"))
+    assert [one["error"] for one in logs if one["event"] == "debts of a deleted plan not kept"] == ["no"]
+    assert {reason for reason, _ in cluster.recorder.recorded} == {"UpgradeOwes"}
+
+
 class LosingAcceptance(NoHook):
     """Loses the response to the write that accepts a plan, once."""
 
@@ -248,7 +313,7 @@ class LosingAcceptance(NoHook):
             raise Transient("the response was lost")
 
 
-@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+@pytest.mark.rule("nodes: the next plan that passes its checks copies what passes on, and only its copy counts")
 async def test_lost_response_to_the_acceptance_leaves_no_copy(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
     async with simulate(scenario) as simulation, started(simulation) as stage:
@@ -283,7 +348,7 @@ class ChangingEarlier(NoHook):
         self._is_accepted |= call.is_write and call.path.endswith(self._following) and b"Initializing" in response.body
 
 
-@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+@pytest.mark.rule("nodes: the next plan that passes its checks copies what passes on, and only its copy counts")
 async def test_plan_that_changes_meanwhile_is_released_later(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
     async with simulate(scenario) as simulation, started(simulation) as stage:

@@ -1,13 +1,15 @@
-"""The debts of a plan that ends early, which pass to the next accepted plan.
+"""The debts of a plan that ends early, which pass to the next plan or attempt that passes its checks.
 
-reconciler.py calls it when a plan ends, is deleted, or is accepted. Settings never pass on: they hold up the next plan.
-The original of Rancher's strategy passes on by the annotation of its Cluster (settings/rancher.py), because a copy
-would be given back by a plan that fails before its node upgrade. held_nodes.py has the nodes that the hooks hold.
+conclusion.py calls it when a plan ends or is deleted, reconciler.py once a plan has passed its checks, and when a
+failed one is deleted. Settings never pass on: they hold up the next plan. The original of Rancher's strategy passes on
+by the annotation of its Cluster (settings/rancher.py), because a copy would be given back by a plan that fails before
+its node upgrade. held_nodes.py has the nodes that the hooks hold.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -25,9 +27,10 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
 from upgrade_manager.api.next_steps import MAX_NODES
-from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.phases import FAILED, PhaseName, recorded_phases
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, Terminal
@@ -61,6 +64,23 @@ async def owed(ctx: ReconcileContext) -> list[Remedy]:
     await job_ledger.copy(ctx)
     await settlement.settle_vms(ctx)
     return [*await _taints(ctx), *(Remedy(text) for text in settlement.vms_off(ctx))]
+
+
+def owes(plan: Object) -> bool:
+    """Return True for a failed plan that has left something; its end has removed its finalizer."""
+    status = objects.status(plan)
+    return status.get("currentPhase") == FAILED and bool(
+        status.get("advised") or of_kind(recorded_entries(status), *PASSED)
+    )
+
+
+async def leave_all(ctx: ReconcileContext) -> None:
+    """Leave what a plan owes that was deleted without its finalizer; a refusal is a line of the log."""
+    metadata = {**objects.metadata(ctx.raw), "deletionTimestamp": format_time(ctx.now())}
+    try:
+        await leave(replace(ctx, raw={**ctx.raw, "metadata": metadata}))
+    except (Terminal, Conflict) as error:
+        log.warning("debts of a deleted plan not kept", plan=ctx.owner.name, error=str(error))
 
 
 async def leave(ctx: ReconcileContext) -> None:
@@ -137,35 +157,41 @@ def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
 
 
 def inherited(others: Iterable[Object]) -> list[Entry]:
-    """Return the entries of plans that have ended, which a plan copies when it is accepted."""
+    """Return the entries of plans that have ended, which a plan copies once it has passed its checks."""
     ended = [objects.status(plan) for plan in others if not is_in_progress(objects.status(plan))]
     return merged([], (entry for status in ended for entry in of_kind(recorded_entries(status), *PASSED)))
 
 
-def inherited_advice(others: Iterable[Object]) -> list[dict[str, Any]] | None:
-    """Return the advised changes of plans that have failed, which a plan copies when it is accepted.
+def inherited_advice(plans: Iterable[Object]) -> list[dict[str, Any]] | None:
+    """Return the advised changes of this plan and of those that have failed, which a plan copies after its checks.
 
     A plan that has succeeded has named its own in its final message.
     """
-    failed = [status for plan in others if (status := objects.status(plan)).get("currentPhase") == FAILED]
-    records = [status["advised"] for status in failed if status.get("advised")]
-    return merged_advice(records) if records else None
+    records = [objects.status(plan).get("advised") for plan in plans]
+    return merged_advice(records) or None
 
 
 async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> bool:
-    """Remove from plans that have failed what this plan has copied, and the commands in their messages.
+    """Copy what plans that have failed have left; then remove it from them, with payload and commands.
 
-    Return False if a plan has changed since it was read, as while it ends: the caller releases it again.
+    Until the checks of this plan have passed, an earlier one may have a new attempt. Return False until then, and if a
+    plan has changed since it was read, as while it ends: the caller calls it again.
     """
-    released = True
-    for other in others:
-        is_other = other.owner.uid != ctx.owner.uid and not objects.is_deleting(other.raw)
-        if is_other and other.status.phase == FAILED and _left_something(other):
-            released = await _release(other, ctx.owner.name, image=ctx.plan.spec.image) and released
-    return released
+    if PhaseName.INITIALIZE.completed not in recorded_phases(objects.status(ctx.raw)):
+        return False
+    left = [one for one in others if one.owner.uid != ctx.owner.uid and _left_something(one)]
+    if left:
+        ledger.put(ctx, inherited(one.raw for one in left))
+        ctx.status["advised"] = inherited_advice([ctx.raw, *(one.raw for one in left)])
+        # No crash loses them, because they are recorded here before they are removed there.
+        await ctx.persist()
+    released = [await _release(one, ctx.owner.name, image=ctx.plan.spec.image) for one in left]
+    return all(released)
 
 
 def _left_something(ctx: ReconcileContext) -> bool:
+    if ctx.status.phase != FAILED or objects.is_deleting(ctx.raw):
+        return False
     owes = bool(ctx.status["advised"] or ctx.status["nextSteps"] or ledger.entries(ctx, *PASSED))
     return owes or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
 
@@ -181,8 +207,11 @@ async def _remove_payload(ctx: ReconcileContext, *, image: str) -> None:
 async def _release(ctx: ReconcileContext, successor: str, *, image: str) -> bool:
     try:
         if ctx.status["nextSteps"]:
-            # Without these steps the plan has no new attempt.
+            # The plan has no new attempt. The steps go last, so that a process that dies in between is followed.
+            ctx.status.taken_over(successor)
+            await ctx.persist()
             await _remove_payload(ctx, image=image)
+            ctx.status["nextSteps"] = None
         ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
         ctx.status["advised"] = None
         ctx.status.taken_over(successor)

@@ -30,7 +30,7 @@ async def room(ctx: ReconcileContext) -> str:
         return ""
     size = await _size(ctx)
     takes = f", {size / _GIB:.1f} GiB in each replica of its volume," if size else ""
-    return f"The image of the ISO stays{takes} until this plan is deleted or another one is accepted"
+    return f"The image of the ISO stays{takes} until this plan is deleted or another one has passed its checks"
 
 
 async def _size(ctx: ReconcileContext) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers.known_wait import (
@@ -16,10 +17,11 @@ from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.holders import WAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from upgrade_manager.blockers.known_wait import KnownWait
     from upgrade_manager.nodes.gate import Closed
+    from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -32,10 +34,18 @@ _WAITS: Mapping[GateRow, type[KnownWait]] = {
 }
 
 
+def _of_machine(node: str, row: Closed, view: NodeView | None) -> tuple[str, Closed]:
+    """Return the row of the Machine's own node in place of that of a holder, so that the Machine is named once."""
+    if view is None or row.row is not GateRow.HOLDER:
+        return node, row
+    why, ways_out = view.machine_problem, view.machine_ways_out
+    return view.name, replace(row, row=GateRow.MACHINE, kind="", why=why, ways_out=ways_out)
+
+
 def gate_waits(
     ctx: ReconcileContext,
     closed: Mapping[str, Closed],
-    unfinished: Iterable[Decided],
+    unfinished: Collection[Decided],
     *,
     rancher: Closed | None,
     missing: Collection[str],
@@ -47,8 +57,10 @@ def gate_waits(
     """
     pairs = (pair for pair in unfinished if is_down_before(*pair))
     before = [(view.name, down(view.name, view.ready_since)) for view, _ in pairs]
+    own = {view.machine: view for view, _ in unfinished if view.machine_problem}
+    rows = [_of_machine(node, row, own.get(row.name)) for node, row in sorted(closed.items())]
     seen = set()
-    for node, row in [*([("", rancher)] if rancher else []), *sorted(closed.items()), *before]:
+    for node, row in [*([("", rancher)] if rancher else []), *rows, *before]:
         has_wait = row.row is GateRow.OTHER_NODE and row.name in missing
         if row.is_passing or has_wait:
             continue

@@ -26,6 +26,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes.model import AcknowledgeHook, RemoveJob, RemoveTaint
 from upgrade_manager.nodes.sequencing import (
     IN_PROGRESS,
+    begins_again,
     drained_before,
     has_target,
     held_back,
@@ -124,7 +125,7 @@ class Surroundings:
         only an earlier upgrade keeps there.
         """
         if not reads_others(decided):
-            return cls(decided=decided, rancher=rancher)
+            return cls(decided=decided, rancher=rancher, paused=paused)
         known = {view.name for view, _ in decided}
         found = {**{name: _away(name, one) for name, one in missing.items()}, **_away_beside(observed, known)}
         lacking = {node: f"VMs {name_list(vms)} of node {node}" for node, vms in waiting.items()}
@@ -197,6 +198,8 @@ def _closed_row(view: NodeView, decision: Decision, around: Surroundings) -> Clo
         is_left = any(isinstance(effect, AcknowledgeHook) for effect in decision.effects)
         rows = [row for row in ROWS if row is not _targets] if is_left else ROWS
         return next((found for row in rows if (found := row(view, around)) is not None), None)
+    if any(begins_again(view, effect) for effect in decision.effects) and view.name in around.paused:
+        return around.paused[view.name]
     return around.rancher if any(isinstance(effect, AcknowledgeHook) for effect in decision.effects) else None
 
 
@@ -207,7 +210,10 @@ def _held(view: NodeView, decision: Decision, closed: Closed) -> Decision:
         decision = replace(decision, effects=kept)
     elif closed.row is not GateRow.PAUSE and _is_prepared(view, decision) and not view.cordoned:
         decision = replace(decision, effects=_prepare_again(view))
-    return held_back(view, decision, reason=f"for {closed}")
+    held = held_back(view, decision, reason=f"for {closed}")
+    if closed.row is not GateRow.PAUSE:
+        return held
+    return replace(held, effects=tuple(effect for effect in held.effects if not begins_again(view, effect)))
 
 
 def _is_prepared(view: NodeView, decision: Decision) -> bool:

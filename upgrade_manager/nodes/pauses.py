@@ -10,6 +10,8 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.holds import HoldPoint, continue_command, entry_of
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.nodes.gate import Closed, GateRow
@@ -109,6 +111,9 @@ def where_held(
     for point in HoldPoint:
         if names := [name for name in left if held.get(name) == point]:
             return f"before the {point.lower()} of {name_list(names)}"
+    drained = {view.name for view, _ in decided if view.state is NodeState.POST_DRAINING}
+    if names := sorted(paused & set(left) & drained):
+        return f"before the {JobType.POST_DRAIN} Job of {name_list(names)}"
     step = "upgrade" if single else "drain"
     if names := sorted(paused & set(left)):
         return f"before the {step} of {name_list(names)}"

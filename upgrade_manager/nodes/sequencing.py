@@ -90,6 +90,15 @@ def is_gated(view: NodeView, effect: Effect) -> bool:
     return starts_upgrade(effect) or _is_acknowledgement(effect)
 
 
+def begins_again(view: NodeView, effect: Effect) -> bool:
+    """Return True for the post-drain Job of a node that has had one, in an earlier attempt or until its deletion.
+
+    A pause holds it: nothing of the node runs. No other row does, because the node is drained.
+    """
+    is_post_drain = isinstance(effect, StartJob) and effect.job_type is JobType.POST_DRAIN
+    return is_post_drain and view.state is NodeState.POST_DRAINING
+
+
 def held_back(view: NodeView, decision: Decision, *, reason: str) -> Decision:
     """Return the decision without the steps that lead to a drain."""
     state = decision.state

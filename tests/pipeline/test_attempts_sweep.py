@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.test_crash_sweep_ends import mishaps
+from tests.pipeline.test_plan_queue import HOLDINGS, queued
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
@@ -24,6 +25,8 @@ from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 #: Virtual seconds after which an event without a response is sent again.
 _EVENT_RETRY = 15.0
+#: The ends of the paths of objects that do the work.
+_WORK = ("/jobs", "/plans", "/deployments", "/virtualmachineimages")
 #: By what fails in the first attempt: the scenario's name and its faults.
 FAILING: dict[str, tuple[str, dict[str, Any]]] = {
     "a node's images": ("three-nodes", fault("prepare", SECOND)),
@@ -47,13 +50,23 @@ class Run:
     annotations: dict[str, str]
     events: Counter[str]
     ledger: list[Any]
+    #: Objects that the second attempt created before its turn.
+    early: list[str]
     errors: list[str] = field(compare=False)
     writes: int = field(compare=False)
     originals: list[Any] = field(compare=False)
 
 
-async def run(what: str, *, interruption: Interruption = UNDISTURBED) -> Run:
-    """Run an upgrade that fails, is mended and goes on, and whose second attempt is interrupted."""
+#: By what holds the cluster when the second attempt is requested: what has failed.
+QUEUED = {
+    "a built-in upgrade": "a node's pre-drain",
+    "a node that joins": "a node's images",
+    "a clean-up": "the only node",
+}
+
+
+async def run(what: str, *, holder: str = "", interruption: Interruption = UNDISTURBED) -> Run:
+    """Run an upgrade that fails, is mended and goes on once no holder is left, and interrupt its second attempt."""
     name, faults = FAILING[what]
     scenario = RepairableScenario.of(name, **faults)
     async with Simulation(scenario, scale=0) as simulation:
@@ -64,10 +77,9 @@ async def run(what: str, *, interruption: Interruption = UNDISTURBED) -> Run:
             await stage.fail()
         before = len(stage.ledger.created)
         scenario.repair()
-        # Times have seconds.
-        await asyncio.sleep(60)
-        await stage.patch(spec={"attempt": 2})
+        await _request(stage, holder)
         async with restarted(stage, [interruption]) as managers:
+            early = await _wait_in_queue(stage, holder, created=before) if holder else []
             await stage.until(SUCCEEDED)
             await stage.settle()
             if interruption != UNDISTURBED:
@@ -80,11 +92,12 @@ async def run(what: str, *, interruption: Interruption = UNDISTURBED) -> Run:
             phases=phases_of(plan),
             states=node_states(plan),
             created=await created_objects(simulation),
-            jobs=Counter(name for path, name in made if path.endswith(("/jobs", "/plans"))),
+            jobs=Counter(name for path, name in made if path.endswith(_WORK)),
             settings=await overridden_settings(simulation),
             annotations=objects.annotations_of(plan),
             events=steps(event for event in events if event not in errors),
             ledger=plan["status"].get("ledger") or [],
+            early=early,
             errors=[event["message"] for event in errors],
             writes=len(managers.lives[0].wire.writes),
             originals=originals,
@@ -101,6 +114,39 @@ async def test_successor_finishes_an_attempt(what: str, sweep: Sweep) -> None:
     assert max(golden.jobs.values()) == 1
     for happens, interruption in mishaps(1, golden.writes, beginning=list(FAILING).index(what), sweep=sweep):
         ending = await run(what, interruption=interruption)
+        assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
+        assert ending == golden, happens
+
+
+async def _request(stage: UpgradeRun, holder: str) -> None:
+    """Request the next attempt, which the holder holds back."""
+    # Times have seconds.
+    await asyncio.sleep(60)
+    if holder:
+        await HOLDINGS[holder].begin(stage.simulation)
+    await stage.patch(spec={"attempt": 2})
+
+
+async def _wait_in_queue(stage: UpgradeRun, holder: str, *, created: int) -> list[str]:
+    """Wait until the attempt is in the queue, then end the holder; return what was created meanwhile."""
+    await queued(stage, HOLDINGS[holder].message)
+    await asyncio.sleep(60)
+    early = [name for path, name in stage.ledger.created[created:] if path.endswith(_WORK)]
+    await HOLDINGS[holder].finish(stage.simulation)
+    return early
+
+
+@pytest.mark.rule("control: an attempt in the queue begins once, after its holder, also when the manager is killed")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("holder", cases(QUEUED, default=["a built-in upgrade"]))
+async def test_successor_finishes_an_attempt_of_the_queue(holder: str, sweep: Sweep) -> None:
+    what = QUEUED[holder]
+    golden, alone = await run(what, holder=holder), await run(what)
+    assert (golden.errors, golden.early) == ([], [])
+    assert golden == replace(alone, events=golden.events)
+    assert [one.split()[0] for one in golden.events - alone.events] == ["ConcurrentUpgradeBlocked"]
+    for happens, interruption in mishaps(1, golden.writes, beginning=list(QUEUED).index(holder), sweep=sweep):
+        ending = await run(what, holder=holder, interruption=interruption)
         assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
         assert ending == golden, happens
 

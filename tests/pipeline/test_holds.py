@@ -52,6 +52,9 @@ async def until_held(stage: UpgradeRun, node: str, point: str) -> None:
     await stage.until_plan(partial(_is_held, node=node, point=point))
 
 
+EARLY = " (with Harvester's toolkit already before the Job that upgrades its system)"
+
+
 async def assert_held_for_a_night(stage: UpgradeRun, node: str, point: str, *, who: str) -> None:
     """Check that the node holds there, that nothing is a blocker, and that the condition says what to do."""
     await until_held(stage, node, point)
@@ -61,7 +64,8 @@ async def assert_held_for_a_night(stage: UpgradeRun, node: str, point: str, *, w
     status, reason, message = condition(plan, "Paused")
     assert (status, reason) == ("True", "PauseBefore")
     assert message.startswith(f"Paused by spec.nodeUpgradeOption.pauseBefore (last change of the plan: {who}) at ")
-    held = f"The upgrade holds before the {point.lower()} of {node}, and nothing of it runs"
+    early = EARLY if point == "Reboot" and stage.options != OWN else ""
+    held = f"The upgrade holds before the {point.lower()} of {node}{early}, and nothing of it runs"
     assert message.endswith(f". {held}. To continue: upgrade-manager continue upgrade {node}")
     assert (objects.status(plan).get("blockers"), condition(plan, "Stalled")[0]) == (None, "")
     assert objects.status(plan)["display"]["state"] == "Paused"

@@ -195,6 +195,29 @@ async def test_recovery_of_vms_is_off_after_an_hour(running: str, target: str, p
         assert condition(plan, "VMRecoveryOff")[0] == ""
 
 
+@pytest.mark.rule("control: condition Paused says since when, by whom, where it holds and what runs")
+async def test_pause_by_another_cause_has_its_own_begin_and_user() -> None:
+    canary: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseAfter": 1}}
+    both = {**canary, "paused": True}
+    async with upgrade("three-nodes", canary) as stage:
+        await stage.until_plan(holds)
+        await asyncio.sleep(NIGHT)
+        await stage.patch(spec={"paused": True}, metadata=by("bob", both))
+        plan = await stage.until_plan(lambda plan: condition(plan, "Paused")[1] == "Paused")
+        assert condition(plan, "Paused")[2].startswith("Paused by bob at 09:0")
+        assert objects.status(plan)["pausedBy"] == "bob"
+        await asyncio.sleep(60)
+        await stage.patch(spec={"paused": None}, metadata=by("carol", canary))
+        plan = await stage.until_plan(lambda plan: condition(plan, "Paused")[1] == "PauseAfter")
+        cause = "Paused by spec.nodeUpgradeOption.pauseAfter (last change of the plan: {})"
+        assert condition(plan, "Paused")[2].startswith(f"{cause.format('carol')} at 09:0")
+        await asyncio.sleep(60)
+        paused = [event["message"] for event in await stage.events("UpgradePaused")]
+        assert paused == [cause.format("alice"), "Paused by bob", cause.format("carol")]
+        assert await stage.events("UpgradeContinued") == []
+        await stage.patch(spec={"nodeUpgradeOption": None})
+
+
 async def test_next_attempt_waits_for_a_paused_plan() -> None:
     scenario = RepairableScenario.of(**fault("manifests"))
     async with Simulation(scenario) as simulation, started(simulation) as stage:

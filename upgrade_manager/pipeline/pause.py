@@ -20,12 +20,13 @@ from upgrade_manager.api.conditions import (
     find_condition,
 )
 from upgrade_manager.api.history import UPGRADE_CONTINUED, UPGRADE_PAUSED
-from upgrade_manager.api.holds import continue_command, held_nodes
+from upgrade_manager.api.holds import HoldPoint, continue_command, held_nodes
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import continuations, vm_recovery
 from upgrade_manager.pipeline.outcome import Waiting
@@ -44,6 +45,8 @@ _CAUSES = {
 }
 #: Characters of a user's name.
 _MAX_USER = 100
+#: Seconds after a new pause is written until its event.
+_EVENT = 1.0
 #: The way out of the time without recovery of VMs.
 _TODO = "Continue the upgrade, or watch the nodes"
 
@@ -85,7 +88,7 @@ async def observe(ctx: ReconcileContext) -> None:
 
 
 async def ended(ctx: ReconcileContext) -> bool:
-    """Send the event of the recorded pause; return True if users have ended it, which the caller writes."""
+    """Send the event of the recorded pause; return True if its cause is over, which the caller writes."""
     began = _began(ctx)
     if began is None:
         return False
@@ -93,8 +96,14 @@ async def ended(ctx: ReconcileContext) -> bool:
     about, reason = objects.text(recorded, "lastTransitionTime"), objects.text(recorded, "reason")
     phase = _phase_at(status, about)
     ctx.events.once(ctx.raw, UPGRADE_PAUSED, _cause(ctx, reason), about=about, phase=phase, at=began)
-    if reason_of(ctx) or _is_node_held(ctx):
+    now = reason_of(ctx) or (PAUSE_BEFORE if _is_node_held(ctx) else "")
+    if now == (PAUSED if reason == PAUSING else reason):
         return False
+    if now:
+        # The pause of another cause begins, which has its own user.
+        await ctx.events.sent(ctx.raw)
+        _forget(ctx)
+        return True
     lasted = format_duration(seconds_between(began, ctx.now()))
     text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
     ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
@@ -109,9 +118,11 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
     if not reason:
         return waiting
+    # The event follows what is recorded.
+    event = _EVENT if _began(ctx) is None else None
     began = _mark(ctx, waiting, reason=reason)
     recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
-    after = min((seconds for seconds in (waiting.after, recovery) if seconds is not None), default=None)
+    after = min((seconds for seconds in (waiting.after, recovery, event) if seconds is not None), default=None)
     # Nothing is overdue while nothing runs.
     return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
 
@@ -140,9 +151,13 @@ def _is_node_held(ctx: ReconcileContext) -> bool:
 
 def end(ctx: ReconcileContext) -> None:
     """Remove what describes a pause."""
+    _forget(ctx)
+    vm_recovery.clear(ctx)
+
+
+def _forget(ctx: ReconcileContext) -> None:
     ctx.status["pausedBy"] = None
     ctx.status.unmark(PAUSED)
-    vm_recovery.clear(ctx)
 
 
 def user_of(ctx: ReconcileContext) -> str:
@@ -158,9 +173,17 @@ def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime, *, reason
     node = next(iter(held)) if reason == PAUSE_BEFORE and held else ""
     command = continue_command(ctx.owner.name, node)
     if waiting.held:
-        return f"{begun}. The upgrade holds {waiting.held}, and nothing of it runs. To continue: {command}"
+        held_at = f"{waiting.held}{_early(ctx, held)}"
+        return f"{begun}. The upgrade holds {held_at}, and nothing of it runs. To continue: {command}"
     runs = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
     return f"{begun}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
+
+
+def _early(ctx: ReconcileContext, held: Mapping[str, str]) -> str:
+    """Return where a node holds before its reboot if its Job cannot hold; empty for others."""
+    if HoldPoint.REBOOT not in held.values() or is_own(ctx.status["toolkitImage"]):
+        return ""
+    return " (with Harvester's toolkit already before the Job that upgrades its system)"
 
 
 def _cause(ctx: ReconcileContext, reason: str) -> str:

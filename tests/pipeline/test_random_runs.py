@@ -20,6 +20,7 @@ from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.random_runs import random_run
 from tests.support.random_runs.machines_on import MachinesOn
 from tests.support.random_runs.random_plan import draw
+from tests.support.server.request_audit import AuditedBackend
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
@@ -28,6 +29,8 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
     JobType,
 )
+from upgrade_manager.cli.application import USER_AGENT
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VIRTUAL_MACHINES
 
@@ -177,3 +180,30 @@ async def test_machine_that_is_off_is_found(text: str, found: list[str]) -> None
         await asyncio.sleep(60)
         assert await machines_on.missing() == found
         assert await machines_on.missing(drained_by_hand="node-0") == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "suspend", "found"),
+    [("Paused", False, 1), ("PauseBefore", False, 1), ("Paused", True, 0), ("Pausing", False, 0)],
+)
+async def test_begin_while_the_plan_holds_is_found(reason: str, *, suspend: bool, found: int) -> None:
+    backends: list[AuditedBackend] = []
+
+    def audited(seed: int) -> AuditedBackend:
+        backends.append(AuditedBackend(seed))
+        return backends[0]
+
+    async with Simulation(actors=False, backend=audited) as simulation:
+        stage, client = await UpgradeRun.set_up(simulation), simulation.client(USER_AGENT)
+        await stage.create_plan()
+        paused = {"type": "Paused", "status": "True", "reason": reason, "message": "", "observedGeneration": 1}
+        paused["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        status = MergePatch({"status": {"conditions": [paused]}})
+        plan = await client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
+        labels = {LABEL_PLAN_UID: objects.uid(plan), LABEL_JOB_TYPE: JobType.PRE_DRAIN}
+        template = {"spec": {"nodeName": "node-0", "restartPolicy": "Never", "containers": [CONTAINER]}}
+        metadata = {"name": "job", "namespace": HARVESTER_SYSTEM, "labels": labels}
+        spec = {"suspend": suspend, "template": template}
+        await client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    violations = [one for one in backends[0].audit.violations if one.endswith("was created while the plan holds")]
+    assert len(violations) == found

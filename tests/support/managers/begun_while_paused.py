@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-_CREATED = frozenset({"jobs.batch", "plans.upgrade.cattle.io", "virtualmachineimages.harvesterhci.io"})
+CREATED = frozenset({"jobs.batch", "plans.upgrade.cattle.io", "virtualmachineimages.harvesterhci.io"})
 _PLANS, _SECRETS, _CLUSTERS = "upgradeplans.management.harvesterhci.io", "secrets", "clusters.provisioning.cattle.io"
 
 
@@ -28,7 +28,7 @@ class BegunWhilePaused:
         if collection == _PLANS:
             was_held, self._is_held = self._is_held, holds(new)
             self.pauses += self._is_held and not was_held
-        elif self._is_held and _begins(collection, new, old):
+        elif self._is_held and begins(collection, new, old):
             self.found.append(f"{collection} {objects.name(new)}")
 
 
@@ -37,11 +37,12 @@ def holds(plan: Object) -> bool:
     return objects.text(objects.condition(plan, PAUSED), "reason") not in {"", PAUSING}
 
 
-def _begins(collection: str, new: Object, old: Object | None) -> bool:
+def begins(collection: str, new: Object, old: Object | None) -> bool:
+    """Return True for a change by which something of an upgrade begins."""
     if old is None:
         is_created_by_plan = LABEL_PLAN_UID in objects.labels(new)
         # The system-upgrade-controller creates the Jobs of Plans.
-        return collection in _CREATED and is_created_by_plan and objects.namespace(new) != "cattle-system"
+        return collection in CREATED and is_created_by_plan and objects.namespace(new) != "cattle-system"
     if collection == _SECRETS:
         before, after = (objects.annotations_of(one).get(ANNOTATION_PRE_HOOK, "") for one in (old, new))
         return after not in {"", before}

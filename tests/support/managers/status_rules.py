@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.managers.begun_while_paused import holds
 from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.node_states import state_of
@@ -34,6 +35,8 @@ class StatusHistory:
         self._attempt = 1
         #: True while it waits in the queue, before its start or its next attempt.
         self.is_queued = False
+        #: True while it says that it holds, and that nothing of it runs.
+        self.is_held = False
 
     @property
     def last(self) -> str:
@@ -55,6 +58,7 @@ class StatusHistory:
         self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
         self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
         self.is_queued = "queuedSince" in status
+        self.is_held = holds(plan)
         return violations
 
     def _queued(self, plan: Object, status: Object) -> Iterator[str]:
@@ -201,6 +205,11 @@ class PlanRegistry:
     def of(self, uid: str) -> PlanRecord | None:
         """Return the plan with this uid."""
         return self._plans.get(uid)
+
+    @property
+    def held(self) -> list[str]:
+        """The names of the plans that say that nothing of them runs, because they hold."""
+        return [one.name for one in self._plans.values() if one.history.is_held and not one.is_deleting]
 
     def deleted(self, name: str) -> None:
         """Record a request to delete the plan."""

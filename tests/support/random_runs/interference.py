@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.support.random_runs import acts_on_nodes, acts_on_objects, acts_on_rancher, acts_on_settings
+from tests.support.random_runs.acts_of_holders import HOLDERS
 from tests.support.random_runs.refusals import REFUSALS
 from upgrade_manager.kube.errors import NotFound
 
@@ -56,7 +57,7 @@ class Interference:
     async def act(self, stage: UpgradeRun) -> None:
         """Do it, unless the object does not exist."""
         with suppress(NotFound):
-            await ACTS[self.what](stage, self)
+            await (ACTS | HOLDERS)[self.what](stage, self)
 
 
 #: Drawn apart, so that the other decisions of a seed stay as they were.

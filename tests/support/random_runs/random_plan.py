@@ -11,6 +11,7 @@ from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.manager_restarts import Interruption
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION
 from tests.support.random_runs.interference import ACTS, IMAGE_DELETED, NEWER, OFF_EARLY, RESTARTS, Interference
+from tests.support.random_runs.random_control import Control, draw_control
 from tests.support.random_runs.refusals import REASONS
 from tests.support.server.api_faults import FAULTS
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
@@ -110,6 +111,7 @@ class RandomPlan:
     interference: tuple[Interference, ...]
     #: Seconds by which the managers' clocks are ahead of the API server's.
     skew: float
+    control: Control
 
     @property
     def resumes(self) -> bool:
@@ -136,11 +138,12 @@ class RandomPlan:
             [
                 f"seed {self.seed}: {self.scenario.name}, {self.spec}",
                 *(f"API server: {name}" for name in self.faults),
-                *map(str, self.interference),
+                *map(str, (*self.interference, *self.control.holders)),
                 *interruptions,
                 *lost,
                 *([f"clocks wrong by {self.skew:.0f} s"] if self.skew else []),
                 *([f"pauseNodes: {self.pauses}"] if self.pauses else []),
+                *([f"paused: {self.control.pauses}"] if self.control.pauses else []),
                 *happens,
             ]
         )
@@ -166,14 +169,14 @@ def draw(seed: int) -> RandomPlan:
     skip_disk_check = not _KUBELET_FAULTS.isdisjoint(faults)
     if failing is not None and failing.phase is PhaseName.INITIALIZE:
         faults, skip_disk_check = (), False
-    if failing is not None:
-        scenario = plain.changed(**failing.changes)
-    else:
-        scenario = plain.changed(**random.choice([{}, {}, *_TRANSIENT_FAILURES]))
+    changes = random.choice([{}, {}, *_TRANSIENT_FAILURES]) if failing is None else failing.changes
+    scenario = plain.changed(**changes)
+    control = draw_control(seed, names)
     return RandomPlan(
         seed=seed,
+        control=control,
         scenario=RepairableScenario.model_validate(scenario.model_dump()),
-        spec=spec,
+        spec=control.of(spec),
         annotations=_NO_DISKS if skip_disk_check else {},
         faults=faults,
         interruptions=_interruptions(random),

@@ -36,6 +36,7 @@ from tests.support.random_runs.interference import (
 )
 from tests.support.random_runs.machines_on import MachinesOn
 from tests.support.random_runs.operator import FOLLOWED, follow_remedies
+from tests.support.random_runs.random_control import pause, resume_held
 from tests.support.random_runs.random_plan import Instant, RandomPlan, draw
 from tests.support.server.api_faults import FAULTS
 from tests.support.server.request_audit import AuditedBackend
@@ -155,7 +156,7 @@ def unexpected(drawn: RandomPlan, seen: Iterable[tuple[str, ...]]) -> list[str]:
 
     A plan that ended before may have left the only node cordoned that takes the VMs of another one.
     """
-    if drawn.faults or drawn.interference:
+    if drawn.faults or drawn.interference or drawn.control.holders:
         return []
     has_held = drawn.failing is not None or drawn.deleted is not None
     known = {BlockerReason.NODE_PAUSED} | (FOLLOWED if has_held else set())
@@ -197,6 +198,8 @@ class UserActions:
             in_background(_pause(first, drawn)),
             in_background(_interfere(first, drawn)),
             in_background(follow_remedies(first.client)),
+            in_background(resume_held(first.client, drawn.control)),
+            in_background(pause(first.client, first.name, drawn.control, retry=_retry)),
         ):
             if drawn.deleted is not None:
                 await _reach(first, drawn.deleted)
@@ -259,13 +262,13 @@ class UserActions:
 
     async def _follow(self, first: UpgradeRun, *, is_there: bool = False) -> None:
         """Create the plan after the first one; it must succeed."""
-        following = self._drawn.following
-        self._drawn.scenario.repair()
+        drawn, following = self._drawn, self._drawn.following
+        drawn.scenario.repair()
         await asyncio.sleep(following.pause)
         if is_there and not following.overlaps:
             await _delete(first)
         self._last = first if following.same_name else replace(first, name=NEXT)
-        await _create(self._last, following.spec, {**self._drawn.annotations, **following.annotations})
+        await _create(self._last, drawn.control.of(following.spec), {**drawn.annotations, **following.annotations})
         if is_there and following.overlaps:
             await self._last.until("ClusterUpgrading", *TERMINAL)
             await _delete(first)
@@ -334,7 +337,7 @@ async def _interfere(stage: UpgradeRun, drawn: RandomPlan) -> None:
 
     async with asyncio.TaskGroup() as group:
         group.create_task(_follow_advice(stage))
-        for one in drawn.interference:
+        for one in (*drawn.interference, *drawn.control.holders):
             group.create_task(act(one))
 
 

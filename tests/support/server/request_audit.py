@@ -15,6 +15,7 @@ from hack.apiserver.posting import NoPoster
 from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedBackend
 from hack.faults.forwarding import Forwarding
 from hack.virtual_time import virtual_now
+from tests.support.managers.begun_while_paused import CREATED, begins
 from tests.support.managers.status_rules import PlanRegistry
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import (
@@ -126,6 +127,8 @@ class RequestAudit(Forwarding):
             after = await self._now(call)
             if call.verb == "delete":
                 await self._deletion(call, before)
+            elif after is not None and self._plans.held and begins(call.resource, after, before):
+                self._broken(call, f"it was changed while {self._plans.held} hold")
             if call.resource == PLANS and not call.subresource:
                 for violation in self._plans.changed(json.loads(response.body)):
                     self._broken(call, violation)
@@ -179,6 +182,18 @@ class RequestAudit(Forwarding):
         has_history = record is not None and _is_history(made, record.name) and not record.is_deleted
         if record is None or not (record.may_create or is_undoing or has_history):
             self._broken(call, f"{title} was created for a plan that does not run")
+        if record is not None and record.name in self._plans.held and not self._may_hold(made, call):
+            self._broken(call, f"{title} was created while the plan holds")
+
+    @staticmethod
+    def _may_hold(made: Object, call: Call) -> bool:
+        """Return True for what a plan that holds may create: bookkeeping, and what a host's state needs at any time.
+
+        The Job of a node of pauseNodes is suspended.
+        """
+        if objects.is_true(made, "spec", "suspend"):
+            return True
+        return call.resource not in CREATED or objects.labels(made).get(LABEL_COMPONENT) in _REPEATED
 
     def _is_marked(self, made: Object, plan: str) -> bool:
         labels = objects.labels(made)

@@ -97,8 +97,8 @@ async def test_message_of_a_webhook_that_refuses_a_job() -> None:
 
 
 KEPT = (
-    "The image of the ISO stays, 6.4 GiB in each replica of its volume, until this plan is deleted or another one is "
-    "accepted"
+    "The image of the ISO stays, 6.4 GiB in each replica of its volume, until this plan is deleted or another one has "
+    "passed its checks"
 )
 FULL = "no space left on device"
 FAULT: dict[str, Any] = {"faults": [{"work": "post-drain", "node": SECOND, "message": FULL}]}

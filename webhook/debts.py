@@ -55,4 +55,9 @@ def _debts(status: object) -> Iterator[str]:
             objects.text(entry, key) for key in ("kind", "namespace", "name", "field", "undo")
         )
         named = "/".join(filter(None, (namespace, name)))
-        yield f"{kind} {named}: a remedy advised to change {field}. If you did, give it back: {undo}"
+        advised = f"{kind} {named}: a remedy advised to change {field}"
+        whole = f"{advised}. If you did, give it back: {undo}"
+        # A command that is cut would be another one.
+        yield (
+            whole if len(one_line(whole)) <= _MAX_LENGTH else f"{advised}; its event has the command that gives it back"
+        )

@@ -15,12 +15,15 @@ from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
     ClearPendingOS,
+    Decision,
     Effect,
+    RemoveJob,
     RestoreVMs,
     ResumeJob,
     SetPendingOS,
     StartJob,
 )
+from upgrade_manager.nodes.pauses import with_new_job
 from upgrade_manager.nodes.sequencing import start_or_pause, starts_upgrade
 
 VIEW = replace(UNREQUESTED, pre_drain=Hook(requested="D"))
@@ -111,3 +114,17 @@ def test_both_kinds_of_cluster_pause() -> None:
 )
 def test_effects_that_start_a_node(effect: Effect, *, expected: bool) -> None:
     assert starts_upgrade(effect) is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "effect"),
+    [
+        pytest.param(NodeState.UPGRADE_PAUSED, RemoveJob, id="it has not begun"),
+        pytest.param(NodeState.SINGLE_NODE_UPGRADING, ResumeJob, id="it has begun, which a late cache hides"),
+    ],
+)
+def test_suspended_job_is_replaced_only_before_the_node_begins(state: NodeState, effect: type[Effect]) -> None:
+    job_type = JobType.SINGLE_NODE_UPGRADE
+    view = replace(VIEW, state=state, jobs={job_type: JOBS["suspended"]})
+    resumed = Decision(state=None, effects=(ResumeJob(node=view.name, job_type=job_type),))
+    assert [type(one) for one in with_new_job(view, resumed).effects] == [effect]

@@ -68,14 +68,21 @@ async def test_attempt_waits_for_the_end_of_the_clean_up() -> None:
         await stage.patch(spec={"attempt": 2})
         await asyncio.sleep(WHILE)
         plan = await stage.plan()
-        assert condition(plan, "Available")[1:] == ("Waiting", "The next attempt waits for the end of the clean-up")
+        assert condition(plan, "Available")[1:] == ("CleaningUp", "The next attempt waits for the end of the clean-up")
         assert objects.status(plan)["display"]["state"] == "Queued"
+        seen = list(written)
+        # The time of the clean-up is none of the queue.
+        await asyncio.sleep(DAY)
+        holding = HOLDINGS["a built-in upgrade"]
+        await holding.begin(simulation)
         scenario.repair()
         allow()
+        await queued(stage, holding.message)
+        await holding.finish(simulation)
         await stage.until_plan(lambda plan: objects.status(plan).get("attempt") == 2)
         await stage.succeed()
-    assert written
-    for one in written:
+    assert seen
+    for one in seen:
         assert condition(one, "Reconciling")[0] == "True"
         assert {"Progressing", "Stalled", "Degraded"}.isdisjoint({each["type"] for each in one["status"]["conditions"]})
 
@@ -107,7 +114,8 @@ async def test_paused_attempt_holds_up_no_other_plan(spec: dict[str, Any]) -> No
 async def test_paused_attempt_says_who_has_paused_it() -> None:
     async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
         scenario.repair()
-        held = {"attempt": 2, "paused": True}
+        # A canary holds nodes, not an attempt.
+        held = {"attempt": 2, "paused": True, "nodeUpgradeOption": {"pauseAfter": 1}}
         await stage.patch(spec=held, metadata=by("alice", {**BY_VERSION, **held}))
         plan = await stage.until_plan(lambda plan: bool(condition(plan, "Paused")[0]))
         status, reason, message = condition(plan, "Paused")
@@ -120,21 +128,25 @@ async def test_paused_attempt_says_who_has_paused_it() -> None:
             ("True", "Paused"),
             ("Unknown", "Paused"),
         ]
-        await asyncio.sleep(2 * 3600)
+        await asyncio.sleep(60)
+        assert [event["message"] for event in await stage.events("UpgradePaused")] == ["Paused by alice"]
+        await asyncio.sleep(2 * 3600 - 60)
         # The plan has failed, so that Harvester recovers VMs.
         assert objects.status(await stage.plan())["conditions"] == objects.status(plan)["conditions"]
         holding = HOLDINGS["a built-in upgrade"]
         await holding.begin(stage.simulation)
-        await stage.patch(spec={"paused": None}, metadata=by("bob", {**BY_VERSION, "attempt": 2}))
+        await stage.patch(spec={"paused": None}, metadata=by("bob", {**BY_VERSION, **held, "paused": False}))
         plan = await queued(stage, holding.message)
         assert condition(plan, "Paused")[0] == ""
         assert "pausedBy" not in objects.status(plan)
         await holding.finish(stage.simulation)
         await stage.until("NodeUpgrading")
+        await stage.patch(spec={"nodeUpgradeOption": None})
         await stage.succeed()
         rows = [(row.reason, row.message) for row in rows_of(await history_of(stage)) if row.id[3] == "p"]
         texts = ["Paused by alice", "Continued after 2 h 0 min (last change of the plan: bob)"]
-        assert rows == list(zip(("UpgradePaused", "UpgradeContinued"), texts, strict=True))
+        # The canary of the attempt has rows, too.
+        assert set(zip(("UpgradePaused", "UpgradeContinued"), texts, strict=True)) <= set(rows)
 
 
 async def test_attempt_mends_what_the_failure_left_half_way() -> None:

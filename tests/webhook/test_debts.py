@@ -69,6 +69,14 @@ async def test_other_requests_have_no_warnings() -> None:
     assert await warned(status, operation="UPDATE", object={"metadata": {"name": "demo"}, "spec": {}}) == []
 
 
+async def test_command_is_whole_or_absent() -> None:
+    advised = {**ADVISED, "kind": "Volume", "name": "pvc-1", "undo": f"kubectl patch {'x' * 250}"}
+    found = await warned({"currentPhase": "Failed", "advised": [advised]})
+    assert found[1:] == [
+        "Volume pvc-1: a remedy advised to change spec.unschedulable; its event has the command that gives it back"
+    ]
+
+
 async def test_warnings_are_bounded() -> None:
     many = [entry("StoppedVM", f"VirtualMachine shop/{'v' * 300}{number}") for number in range(20)]
     found = await warned({"currentPhase": "Failed", "ledger": many})

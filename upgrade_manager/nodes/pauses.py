@@ -89,7 +89,7 @@ def with_new_job(view: NodeView, decision: Decision) -> Decision:
     that holds.
     """
     resumed = next((one for one in decision.effects if isinstance(one, ResumeJob) and _reboots(one)), None)
-    if resumed is None or view.jobs[resumed.job_type].may_hold:
+    if resumed is None or is_started(view) or view.jobs[resumed.job_type].may_hold:
         return decision
     progress = f"{view.name}: replacing its suspended {resumed.job_type} Job by one that holds before the reboot"
     remove = RemoveJob(node=view.name, job_type=resumed.job_type)

@@ -88,9 +88,9 @@ class Acceptance:
         if ctx.plan.spec.paused:
             await ctx.deactivate()
             plan_queue.pause(ctx)
-            pause.hold_attempt(ctx)
+            after = pause.hold_attempt(ctx)
             await self._persist(ctx)
-            return Done()
+            return Done() if after is None else RequeueAfter(after)
         others, holder = await self._ask(ctx)
         if holder is not None:
             return await self._queue(ctx, holder)

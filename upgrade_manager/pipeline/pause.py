@@ -58,6 +58,9 @@ def reason_of(ctx: ReconcileContext, *, done: int | None = None) -> str:
     """
     spec = ctx.plan.spec
     after = spec.node_upgrade_option.pause_after
+    if ctx.status.ended:
+        # A canary holds nodes, not an attempt.
+        return PAUSED if spec.paused else ""
     if phase_of(ctx.status.phase) is PHASES[-1]:
         return ""
     if spec.paused:
@@ -118,8 +121,7 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
     if not reason:
         return waiting
-    # The event follows what is recorded.
-    event = _EVENT if _began(ctx) is None else None
+    event = _event_due(ctx)
     began = _mark(ctx, waiting, reason=reason)
     recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
     after = min((seconds for seconds in (waiting.after, recovery, event) if seconds is not None), default=None)
@@ -127,10 +129,19 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
 
 
-def hold_attempt(ctx: ReconcileContext) -> None:
-    """Set the condition of a paused attempt that has not begun; Harvester recovers VMs, because the plan has failed."""
-    attempt = requested_attempt(objects.spec(ctx.raw))
+def hold_attempt(ctx: ReconcileContext) -> float | None:
+    """Set the condition of a paused attempt that has not begun; return the seconds until the event, None if it is sent.
+
+    Harvester recovers VMs meanwhile, because the plan has failed.
+    """
+    attempt, event = requested_attempt(objects.spec(ctx.raw)), _event_due(ctx)
     _mark(ctx, Waiting(message="", waits=(), held=f"before attempt {attempt}"), reason=PAUSED)
+    return event
+
+
+def _event_due(ctx: ReconcileContext) -> float | None:
+    """Return the seconds until the event of a new pause, which follows its record; None for a recorded one."""
+    return _EVENT if _began(ctx) is None else None
 
 
 def _mark(ctx: ReconcileContext, waiting: Waiting, *, reason: str) -> datetime:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, find_condition
+from upgrade_manager.api.conditions import AVAILABLE, CLEANING_UP, CONCURRENT_UPGRADE_BLOCKED, find_condition
 from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.api.remedy import Remedy, remedy_text
@@ -100,6 +100,12 @@ def check(ctx: ReconcileContext, message: str) -> None:
     ctx.status.queue(message, since=format_time(_since(ctx)), reason="Waiting")
 
 
+def await_clean_up(ctx: ReconcileContext) -> None:
+    """Record that the attempt waits for the end of the failed one, which counts for no time in the queue."""
+    text = "The next attempt waits for the end of the clean-up"
+    ctx.status.queue(text, since=format_time(ctx.now()), reason=CLEANING_UP)
+
+
 def pause(ctx: ReconcileContext) -> None:
     """Record that the attempt of a paused plan waits for its user, which counts for no time in the queue."""
     command = continue_command(ctx.owner.name)
@@ -117,6 +123,8 @@ def hold(other: ReconcileContext, starting: ReconcileContext) -> None:
 def _since(ctx: ReconcileContext) -> datetime:
     """Return the time since which the plan waits; a plan that an earlier version has blocked waits since then."""
     available = find_condition(ctx.status["conditions"], AVAILABLE) or {}
+    if available.get("reason") == CLEANING_UP:
+        return ctx.now()
     blocked = available.get("lastTransitionTime") if available.get("reason") == CONCURRENT_UPGRADE_BLOCKED else None
     return parse_time(ctx.status["queuedSince"]) or parse_time(blocked) or ctx.now()
 

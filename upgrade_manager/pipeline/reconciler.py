@@ -29,7 +29,7 @@ from upgrade_manager.pipeline.phases import host_plans, toolkit_image
 from upgrade_manager.pipeline.settings import earlier_records
 from upgrade_manager.pipeline.status_throttle import StatusThrottle
 from upgrade_manager.runtime.passing_errors import PassingErrors
-from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
+from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter, RetryError
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class PlanReconciler:
             return RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
         plan = self._plans.store.get(name)
         if name in self._owing:
-            await self._leave(self._owing[name])
+            await self._leave(self._owing[name], has_next=plan is not None)
         await self._informers.drop(name, unless="" if plan is None else objects.uid(plan))
         if plan is None:
             self._forget_deleted()
@@ -119,12 +119,20 @@ class PlanReconciler:
         self._unseen.pop(name, None)
         return True
 
-    async def _leave(self, deleted: Object) -> None:
-        """Name what a deleted plan owes, and keep it for the next plan."""
+    async def _leave(self, deleted: Object, *, has_next: bool) -> None:
+        """Name what a deleted plan owes, and keep it for the next plan.
+
+        A refusal does not hold up a plan that has the same name by now, and that may mend what refuses it.
+        """
         name = objects.name(deleted)
         await self._informers.drop(name, unless=objects.uid(deleted))
-        async with time_limit(RECONCILE_TIMEOUT):
-            await passing_on.leave_all(self._context(deleted))
+        try:
+            async with time_limit(RECONCILE_TIMEOUT):
+                await passing_on.leave_all(self._context(deleted))
+        except (KubeError, RetryError) as error:
+            if not has_next:
+                raise
+            log.warning("debts of a deleted plan not kept", plan=name, error=str(error))
         del self._owing[name]
 
     def _forget_deleted(self) -> None:
@@ -266,7 +274,7 @@ class PlanReconciler:
         if ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
             if ctx.status["queuedSince"] is None:
                 # Readers of the new generation take the plan for one in progress.
-                plan_queue.check(ctx, "The next attempt waits for the end of the clean-up")
+                plan_queue.await_clean_up(ctx)
                 await self._persist(ctx)
             result = await self._end(ctx)
             return Requeue() if isinstance(result, Done) else result

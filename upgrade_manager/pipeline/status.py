@@ -29,6 +29,7 @@ from upgrade_manager.api.conditions import (
     set_condition,
 )
 from upgrade_manager.api.display import display_of, failure_reason, is_unseen, readiness_of, where_it_failed
+from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.next_steps import step_entries, with_reminders
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.past_blockers import with_ended
@@ -210,7 +211,9 @@ class StatusPatch:
     def queue(self, text: str, *, since: str | None, reason: str = CONCURRENT_UPGRADE_BLOCKED) -> None:
         """Let the plan, or its next attempt, wait for its start; the conditions of an earlier failure go."""
         self._status["queuedSince"] = since
-        self.unmark(PROGRESSING, STALLED, *([DEGRADED] if self.ended else []))
+        # The record that another plan has taken over stays: such a plan has no further attempt.
+        is_over = self.ended and not taken_over(self._status)
+        self.unmark(PROGRESSING, STALLED, *([DEGRADED] if is_over else []))
         self._condition(AVAILABLE, FALSE, reason, text)
 
     def upgrading(self, target: str) -> None:

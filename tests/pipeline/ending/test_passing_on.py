@@ -272,6 +272,22 @@ async def test_deleted_failed_plan_passes_its_taint_on(simulate: Simulate) -> No
         assert (await left(), await taints(simulation), objects.status(done)["ledger"]) == ([], [], [])
 
 
+@pytest.mark.rule("nodes: debts of a deleted plan that cannot be kept hold up no plan of its name")
+async def test_refused_debts_hold_up_no_plan_of_the_same_name() -> None:
+    scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.fail()
+        await stage.settle()
+        # A webhook of Rancher is down.
+        allow = stage.refuse("patch", "clusters.provisioning.*", status=500, reason="InternalError")
+        scenario.repair()
+        await stage.delete()
+        await stage.create_plan()
+        await stage.until("ImagePreloading")
+        allow()
+        await stage.succeed()
+
+
 @pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
 @pytest.mark.parametrize(
     ("status", "owes"),

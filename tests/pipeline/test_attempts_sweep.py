@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.pipeline.test_attempts import FULL_DISK, NO_IMPORT
 from tests.pipeline.test_crash_sweep_ends import mishaps
+from tests.pipeline.test_plan_pauses import DEFAULTS
 from tests.pipeline.test_plan_queue import HOLDINGS, queued
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import Sweep, cases
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun, node_states, phases_of
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
@@ -27,13 +31,33 @@ from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 _EVENT_RETRY = 15.0
 #: The ends of the paths of objects that do the work.
 _WORK = ("/jobs", "/plans", "/deployments", "/virtualmachineimages")
-#: By what fails in the first attempt: the scenario's name and its faults.
-FAILING: dict[str, tuple[str, dict[str, Any]]] = {
-    "a node's images": ("three-nodes", fault("prepare", SECOND)),
-    "the cluster's components": ("three-nodes", fault("manifests")),
-    "a node's pre-drain": ("three-nodes", fault("pre-drain", SECOND)),
-    "a node's post-drain": ("three-nodes", fault("post-drain", SECOND)),
-    "the only node": ("one-node", fault("single-node-upgrade")),
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A first attempt that fails, and the user's change of the spec, beside the attempt, that mends it."""
+
+    faults: dict[str, Any]
+    scenario: str = "three-nodes"
+    mend: dict[str, Any] = field(default_factory=dict)
+    options: RunOptions = DEFAULTS
+
+
+#: By what fails in the first attempt.
+FAILING = {
+    "a node's images": Failing(faults=fault("prepare", SECOND)),
+    "the cluster's components": Failing(faults=fault("manifests")),
+    "a node's pre-drain": Failing(faults=fault("pre-drain", SECOND)),
+    "a node's post-drain": Failing(faults=fault("post-drain", SECOND)),
+    "the only node": Failing(scenario="one-node", faults=fault("single-node-upgrade")),
+    "a node's disk": Failing(faults=FULL_DISK),
+    "the import of the ISO": Failing(faults=NO_IMPORT),
+    "the path of the upgrade": Failing(
+        faults={"release": {"metadata": {"minUpgradableVersion": "v1.7.5"}}}, mend={"force": True}
+    ),
+    "a node's survey": Failing(faults=fault("survey", SECOND), options=OWN),
+    "an agent's hold": Failing(faults=fault("agent-hold", SECOND), options=OWN),
+    "a chart's hold": Failing(faults=fault("skip-on", SECOND), options=OWN),
 }
 
 
@@ -67,17 +91,17 @@ QUEUED = {
 
 async def run(what: str, *, holder: str = "", interruption: Interruption = UNDISTURBED) -> Run:
     """Run an upgrade that fails, is mended and goes on once no holder is left, and interrupt its second attempt."""
-    name, faults = FAILING[what]
-    scenario = RepairableScenario.of(name, **faults)
+    failing = FAILING[what]
+    scenario = RepairableScenario.of(failing.scenario, **failing.faults)
     async with Simulation(scenario, scale=0) as simulation:
         originals = await overridden_settings(simulation)
-        stage = await UpgradeRun.set_up(simulation)
+        stage = replace(await UpgradeRun.set_up(simulation), options=failing.options)
         async with stage.life():
             await stage.create_plan()
             await stage.fail()
         before = len(stage.ledger.created)
         scenario.repair()
-        await _request(stage, holder)
+        await _request(stage, holder, **failing.mend)
         async with restarted(stage, [interruption]) as managers:
             early = await _wait_in_queue(stage, holder, created=before) if holder else []
             await stage.until(SUCCEEDED)
@@ -118,13 +142,13 @@ async def test_successor_finishes_an_attempt(what: str, sweep: Sweep) -> None:
         assert ending == golden, happens
 
 
-async def _request(stage: UpgradeRun, holder: str) -> None:
+async def _request(stage: UpgradeRun, holder: str, **mend: Any) -> None:
     """Request the next attempt, which the holder holds back."""
     # Times have seconds.
     await asyncio.sleep(60)
     if holder:
         await HOLDINGS[holder].begin(stage.simulation)
-    await stage.patch(spec={"attempt": 2})
+    await stage.patch(spec={"attempt": 2, **mend})
 
 
 async def _wait_in_queue(stage: UpgradeRun, holder: str, *, created: int) -> list[str]:
@@ -153,8 +177,7 @@ async def test_successor_finishes_an_attempt_of_the_queue(holder: str, sweep: Sw
 
 async def refuse(*, interruption: Interruption = UNDISTURBED) -> tuple[Any, ...]:
     """Request an attempt without the image that it needs; return the end, and the number of writes."""
-    name, faults = FAILING["a node's pre-drain"]
-    scenario = RepairableScenario.of(name, **faults)
+    scenario = RepairableScenario.of("three-nodes", **FAILING["a node's pre-drain"].faults)
     async with Simulation(scenario, scale=0) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():

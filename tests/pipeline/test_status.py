@@ -393,14 +393,3 @@ def test_phases_are_append_only_and_nodes_move_forward(status: dict[str, Any], a
             state = patch.node_state(node)
             assert (state.group if state else -1) >= groups.get(node, -1)
             groups[node] = state.group if state else -1
-
-
-@pytest.mark.parametrize(
-    ("reason", "stays"),
-    [pytest.param("TakenOver", ["Degraded"], id="taken over"), pytest.param("UpgradeFailed", [], id="failed")],
-)
-def test_queue_keeps_the_record_of_a_successor(reason: str, stays: list[str]) -> None:
-    found = [{"type": type_, "status": "True", "reason": reason, "message": "m"} for type_ in ("Degraded", "Stalled")]
-    patch = new_patch({"currentPhase": "Failed", "conditions": found})
-    patch.queue("waits", since="2026-01-01T00:00:00Z")
-    assert [one["type"] for one in patch["conditions"] if one["type"] in {"Degraded", "Stalled"}] == stays

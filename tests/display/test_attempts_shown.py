@@ -101,6 +101,7 @@ def test_requested_attempt_is_awaited() -> None:
     [
         pytest.param("Available", "Waiting", "Queued", "Queued", id="for checks"),
         pytest.param("Available", "ConcurrentUpgradeBlocked", "Queued", "Queued", id="for another plan"),
+        pytest.param("Available", "CleaningUp", "Queued", "Queued", id="for the end of the failed one"),
         pytest.param("Paused", "Paused", "Paused", "Paused", id="for its user"),
         pytest.param("Available", "Waiting", "Failed: NodeUpgradeFailed", "Pending", id="for the manager"),
     ],

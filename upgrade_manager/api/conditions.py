@@ -51,8 +51,8 @@ UNKNOWN = "Unknown"
 EXECUTABLE = "Executable"
 EXECUTED = "Executed"
 CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
-#: Reason of Available while the next attempt waits for the end of the failed one.
-CLEANING_UP = "CleaningUp"
+#: Reasons of Available while the next attempt waits: for its checks or its user, and for the end of the failed one.
+WAITING, CLEANING_UP = "Waiting", "CleaningUp"
 RECONCILE_SUCCESS = "ReconcileSuccess"
 RECONCILE_ERROR = "ReconcileError"
 #: Reasons of Progressing after the end; until then its reason is the current phase.

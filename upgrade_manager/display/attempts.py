@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import is_requested, requested_attempt
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PAUSED
+from upgrade_manager.api.conditions import AVAILABLE, CLEANING_UP, CONCURRENT_UPGRADE_BLOCKED, PAUSED, WAITING
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.model import AttemptRow
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: The reasons of the conditions that say for what an attempt waits.
-_WAITS = {PAUSED: {PAUSED}, AVAILABLE: {"Waiting", CONCURRENT_UPGRADE_BLOCKED}}
+_WAITS = {PAUSED: {PAUSED}, AVAILABLE: {WAITING, CLEANING_UP, CONCURRENT_UPGRADE_BLOCKED}}
 
 
 def attempt_rows(status: Mapping[str, Any], *, cause_limit: int) -> tuple[AttemptRow, ...]:

@@ -10,7 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import UNKNOWN_TIME, is_requested
-from upgrade_manager.api.conditions import AVAILABLE, CLEANING_UP, CONCURRENT_UPGRADE_BLOCKED, find_condition
+from upgrade_manager.api.conditions import (
+    AVAILABLE,
+    CLEANING_UP,
+    CONCURRENT_UPGRADE_BLOCKED,
+    WAITING,
+    find_condition,
+)
 from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.api.remedy import Remedy, remedy_text
@@ -97,7 +103,7 @@ async def wait(ctx: ReconcileContext, holder: Holder) -> float:
 
 def check(ctx: ReconcileContext, message: str) -> None:
     """Record that the checks before an attempt have not ended."""
-    ctx.status.queue(message, since=format_time(_since(ctx)), reason="Waiting")
+    ctx.status.queue(message, since=format_time(_since(ctx)), reason=WAITING)
 
 
 def await_clean_up(ctx: ReconcileContext) -> None:
@@ -110,7 +116,7 @@ def pause(ctx: ReconcileContext) -> None:
     """Record that the attempt of a paused plan waits for its user, which counts for no time in the queue."""
     command = continue_command(ctx.owner.name)
     text = f"The next attempt waits, because spec.paused is true. To continue: {command}"
-    ctx.status.queue(text, since=None, reason="Waiting")
+    ctx.status.queue(text, since=None, reason=WAITING)
 
 
 def hold(other: ReconcileContext, starting: ReconcileContext) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind, of_kind, recorded_entries
 from upgrade_manager.api.phases import FAILED
-from upgrade_manager.api.text import one_line
+from upgrade_manager.api.text import namespaced_name, one_line
 from upgrade_manager.kube import objects
 from webhook.review import PLAN_KIND
 
@@ -54,8 +54,7 @@ def _debts(status: object) -> Iterator[str]:
         kind, namespace, name, field, undo = (
             objects.text(entry, key) for key in ("kind", "namespace", "name", "field", "undo")
         )
-        named = "/".join(filter(None, (namespace, name)))
-        advised = f"{kind} {named}: a remedy advised to change {field}"
+        advised = f"{kind} {namespaced_name(namespace, name)}: a remedy advised to change {field}"
         whole = f"{advised}. If you did, give it back: {undo}"
         # A command that is cut would be another one.
         yield (

@@ -9,6 +9,7 @@ from upgrade_manager.api.text import (
     MESSAGE_LIMIT,
     bounded_line,
     name_list,
+    namespaced_name,
     success_message,
     success_remarks,
 )
@@ -68,3 +69,15 @@ def test_list_of_names_is_short(count: int, text: str) -> None:
 def test_success_has_its_remarks_after_the_nodes(nodes: int, remarks: str, text: str) -> None:
     assert success_message("Upgraded in 2 s", nodes=nodes, remarks=remarks) == text
     assert success_remarks(text) == remarks
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "text"),
+    [
+        pytest.param("shop", "db", "shop/db", id="both"),
+        pytest.param("", "node-1", "node-1", id="no namespace"),
+        pytest.param("shop", "", "shop", id="no name"),
+    ],
+)
+def test_name_follows_its_namespace(namespace: str, name: str, text: str) -> None:
+    assert namespaced_name(namespace, name) == text

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.names import event_digest
-from upgrade_manager.api.text import one_line
+from upgrade_manager.api.text import namespaced_name, one_line
 from upgrade_manager.api.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -155,4 +155,4 @@ def _json_lines(text: object) -> Iterator[dict[str, Any]]:
 
 def cleared_text(kind: str, namespace: str, name: str, reason: str) -> str:
     """Return the message of the event at the end of a blocker; display/cleared.py reads it."""
-    return f"{kind} {'/'.join(filter(None, (namespace, name)))}: {reason} is cleared"
+    return f"{kind} {namespaced_name(namespace, name)}: {reason} is cleared"

@@ -36,6 +36,11 @@ def name_list(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
+def namespaced_name(namespace: str, name: str) -> str:
+    """Return namespace/name, for an object without a namespace its name."""
+    return "/".join(filter(None, (namespace, name)))
+
+
 def success_message(upgraded: str, *, nodes: int, remarks: str) -> str:
     """Return the final message of Progressing; `remarks` has what users have to do about what was not settled."""
     text = f"{upgraded} ({nodes} node{'s' if nodes != 1 else ''})"

@@ -10,6 +10,7 @@ import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.text import namespaced_name
 from upgrade_manager.blockers import deadlines
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.remedy import permissions
@@ -122,7 +123,7 @@ def _look(row: Row, view: View, wait: Wait) -> Iterable[Blocker]:
 
 def _unknown(row: Row, wait: Wait, error: Unreadable) -> Blocker:
     kind = wait.kind.object_kind
-    named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
+    named = namespaced_name(wait.namespace, wait.name)
     place = f"-n {wait.namespace} " if wait.namespace else ""
     words = objects.excerpt(wait.detail)[:_MAX_DETAIL]
     known = f" ({words})" if words else ""

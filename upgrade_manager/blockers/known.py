@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.text import namespaced_name
 from upgrade_manager.blockers.deadlines import at_once, check, deployed, from_start, missing_node, planner, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import (
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocker]:
     kind = wait.kind.object_kind
-    named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
+    named = namespaced_name(wait.namespace, wait.name)
     yield Blocker(
         reason=reason,
         kind=kind,

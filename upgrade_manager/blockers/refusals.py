@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_JOB_TYPE, LABEL_NODE, MANAGER
 from upgrade_manager.api.remedy import Change, Remedy, saving
-from upgrade_manager.api.text import one_line
+from upgrade_manager.api.text import namespaced_name, one_line
 from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions
 from upgrade_manager.kube.errors import KubeError, policy_refusal
 
@@ -110,7 +110,7 @@ def _write(written: WrittenObject) -> str:
     type_, node = (written.labels.get(label) for label in (LABEL_JOB_TYPE, LABEL_NODE))
     if type_ and node:
         return f"{verb} the {type_} {written.kind} of {node}"
-    return f"{verb} {written.kind} {'/'.join(filter(None, (written.namespace, written.name)))}"
+    return f"{verb} {written.kind} {namespaced_name(written.namespace, written.name)}"
 
 
 def _message(refusal: _Refusal) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.text import namespaced_name
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.cleared import cleared_by
 from upgrade_manager.display.timeline import Bars, Span, SpanKind
@@ -111,10 +112,9 @@ def _bars(name: str, begun: datetime, ended: datetime, *, is_open: bool = False)
 
 
 def _holdup(row: BlockerRow, view: View, bars: Bars) -> HoldUp:
-    name = "/".join(filter(None, (row.namespace, row.name)))
     return HoldUp(
         reason=row.reason,
-        object=f"{row.kind} {name}",
+        object=f"{row.kind} {namespaced_name(row.namespace, row.name)}",
         held=" of ".join(filter(None, (_phase_at(view, bars.spans[0].begun), row.node))),
         message=row.message,
         bars=bars,

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import namespaced_name
 from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.display.model import PhaseState, PlanState
 from upgrade_manager.display.remedies import remedy_lines
@@ -340,7 +341,7 @@ def _line(text: str) -> Unbroken:
 
 
 def _object(row: BlockerRow) -> str:
-    return f"{row.kind} {'/'.join(filter(None, (row.namespace, row.name)))}".strip()
+    return f"{row.kind} {namespaced_name(row.namespace, row.name)}".strip()
 
 
 def _warnings(found: Sequence[EventRow], limit: int | None, now: datetime) -> Table:

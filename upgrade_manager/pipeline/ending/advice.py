@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.remedy import Remedy
+from upgrade_manager.api.text import namespaced_name
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.pipeline.ending.advised_fields import COMPARISONS, Advised, Comparison
 from upgrade_manager.pipeline.write_log import log
@@ -52,7 +53,7 @@ async def still_changed(ctx: ReconcileContext, *, when: str = "") -> list[Remedy
 
 
 def _named(ctx: ReconcileContext, entry: dict[str, Any], state: str, when: str) -> Remedy:
-    named = "/".join(filter(None, (entry.get("namespace"), entry["name"])))
+    named = namespaced_name(entry.get("namespace") or "", entry["name"])
     text = (
         f"{entry['kind']} {named}: {state}. A remedy advised to change it: if you changed it for the upgrade, give it "
         f"back{when}"

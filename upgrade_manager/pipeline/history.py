@@ -128,7 +128,7 @@ class History:
         """Write all rows of a plan that has ended, once with what nodes run then. Raises Transient and Throttled."""
         known = self._plans.setdefault(objects.uid(plan), _Known())
         try:
-            stored = known.stored if known.stored is not None else await self._read(plan, known)
+            stored = await self._stored(plan, known)
             await self._write(plan, known, more={} if stored.get(ENDED) == _ended(plan) else await self._ending(plan))
         except (Transient, Throttled):
             raise
@@ -158,8 +158,7 @@ class History:
 
     async def _write(self, plan: Object, known: _Known, *, more: dict[str, str]) -> None:
         known.tried = self._now()
-        if known.stored is None:
-            await self._read(plan, known)
+        await self._stored(plan, known)
         try:
             await self._store(plan, known, self._data(plan, known, more))
         except (AlreadyExists, Conflict, NotFound):
@@ -178,6 +177,10 @@ class History:
         # A history stays complete until the next attempt begins.
         kept = {key: stored.get(key, "") for key in (ENDED, VERSIONS)} if _phase(plan) in TERMINAL else {}
         return {key: text for key, text in {**data_of(rows.values(), blockers), **kept, **more}.items() if text}
+
+    async def _stored(self, plan: Object, known: _Known) -> dict[str, str]:
+        """Return the data of the ConfigMap, which is read once."""
+        return known.stored if known.stored is not None else await self._read(plan, known)
 
     async def _read(self, plan: Object, known: _Known) -> dict[str, str]:
         """Read the ConfigMap, and remove that of an earlier plan of the name."""

@@ -328,10 +328,9 @@ class StatusPatch:
 
     def taken_over(self, successor: str) -> None:
         """Name the plan that has taken over, once, in place of what to do about a failure."""
-        conditions = self._status.get("conditions")
-        if (find_condition(conditions, DEGRADED) or {}).get("reason") == TAKEN_OVER:
+        if taken_over(self._status):
             return
-        cause = (find_condition(conditions, PROGRESSING) or {}).get("message") or "It failed"
+        cause = (find_condition(self._status.get("conditions"), PROGRESSING) or {}).get("message") or "It failed"
         # The cause may end with a command.
         text = f"UpgradePlan {successor} has taken over. {cause}"
         self._condition(DEGRADED, TRUE, TAKEN_OVER, text, limit=MAX_MESSAGE)

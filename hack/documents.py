@@ -23,6 +23,8 @@ from upgrade_manager.release.migrations.row import PLACES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from hack.demo.failures import Failure
+    from hack.demo.stalls import Stall
     from upgrade_manager.release.migrations.row import Row
 
 #: Pairs of releases with a page: versions of each.
@@ -39,8 +41,6 @@ def tables() -> Mapping[str, str]:
         f"flags of upgrade-manager {name}": _flags(one) for name, one in commands.items() if name not in JOB_COMMANDS
     }
     jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in JOB_COMMANDS]
-    stalls = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in STALLS.items()]
-    failures = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in FAILURES.items()]
     pairs = {f"rows from {_between(versions)}": _rows(*versions) for versions in _PAIRS.values()}
     return {
         **flags,
@@ -48,11 +48,14 @@ def tables() -> Mapping[str, str]:
         **original.tables(),
         "flags of the demo": _flags(demo.command_line()),
         "commands of the Jobs": "\n".join(["| command | arguments |", "|---|---|", *jobs]),
-        "breaks of the running upgrade": "\n".join(["| name | begins in | what happens |", "|---|---|---|", *stalls]),
-        "failures of the running upgrade": "\n".join(
-            ["| name | begins in | what happens |", "|---|---|---|", *failures]
-        ),
+        "breaks of the running upgrade": _breaks(STALLS),
+        "failures of the running upgrade": _breaks(FAILURES),
     }
+
+
+def _breaks(table: Mapping[str, Stall | Failure]) -> str:
+    rows = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in table.items()]
+    return "\n".join(["| name | begins in | what happens |", "|---|---|---|", *rows])
 
 
 def filled(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.conditions import PROGRESSING
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -107,7 +107,7 @@ class Disturbances:
         if not damage:
             return
         one.is_broken = True
-        one.moved, one.progress = _now(), _progress(plan)
+        one.moved, one.progress = loop_time(), _progress(plan)
         self.screen.show_message(f"\nBreaking ({one.name}): {one.stall.what}\n{_lines(damage)}")
         for command in damage:
             await command.run(self.client)
@@ -117,14 +117,14 @@ class Disturbances:
         if one.appeared is None:
             self._await_blocker(one, plan, blockers)
         elif any(_is_of(one, blocker) for blocker in blockers):
-            one.seen, one.progress = _now(), _progress(plan)
+            one.seen, one.progress = loop_time(), _progress(plan)
         elif self._is_cleared(one, plan):
             one.is_over = True
             self.screen.show_message(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
-        if one.appeared is not None and not one.is_mended and not self.hold and _now() - one.appeared >= SHOWN:
+        if one.appeared is not None and not one.is_mended and not self.hold and loop_time() - one.appeared >= SHOWN:
             one.is_mended = True
             await self._mend(one, blockers)
-            one.seen = _now()
+            one.seen = loop_time()
 
     async def _mend(self, one: _Disturbance, blockers: Sequence[Blocker]) -> None:
         """Run the commands as the manager prints them. Raises DemoError and KubeError."""
@@ -147,16 +147,16 @@ class Disturbances:
         """Report whether it is repaired: of a user's repair, only the progress of the upgrade is known."""
         if self.hold:
             return _progress(plan) != one.progress
-        return one.is_mended and _now() - one.seen >= SETTLED
+        return one.is_mended and loop_time() - one.seen >= SETTLED
 
     def _await_blocker(self, one: _Disturbance, plan: Object, blockers: Sequence[Blocker]) -> None:
         if one.progress != (progress := _progress(plan)):
-            one.moved, one.progress = _now(), progress
+            one.moved, one.progress = loop_time(), progress
         expected = (blocker for blocker in blockers if blocker.reason in one.stall.reasons)
         one.blocker = next(expected, None) or self._unexpected(one, blockers)
         if one.blocker is None and self._waited(one) < TIMEOUT:
             return
-        one.appeared = one.seen = _now()
+        one.appeared = one.seen = loop_time()
         due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
         texts = self._printed(one, blockers)
@@ -166,7 +166,7 @@ class Disturbances:
 
     def _waited(self, one: _Disturbance) -> float:
         """Return the seconds since the break or the last progress, by the manager's clock."""
-        return (_now() - one.moved) * self.rate
+        return (loop_time() - one.moved) * self.rate
 
     def _unexpected(self, one: _Disturbance, blockers: Sequence[Blocker]) -> Blocker | None:
         """Return a lasting blocker that no other break explains."""
@@ -185,10 +185,6 @@ def _progress(plan: Object) -> object:
     status = objects.status(plan)
     nodes = status.get("nodeUpgradeStatuses") or {}
     return status.get("currentPhase"), {name: entry.get("state") for name, entry in nodes.items()}
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _silence(one: _Disturbance, plan: Object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import JOBS
 
 if TYPE_CHECKING:
@@ -43,17 +43,13 @@ async def _cut_second_node(client: Client, plan: Object) -> Command | None:
     if upgraded_nodes(objects.status(plan)) == 0:
         return None
     jobs = (await client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=f"{LABEL_JOB_TYPE}=post-drain")).items
-    running = (job for job in jobs if JobState.of(job).progress is Progress.RUNNING)
-    job = next((one for one in running if objects.labels(one)[LABEL_NODE] in _unfinished(plan)), None)
-    if job is None:
-        return None
-    body = {"spec": {"activeDeadlineSeconds": 1}}
-    return Patch(resource=JOBS, name=objects.name(job), namespace=HARVESTER_SYSTEM, body=body)
-
-
-def _unfinished(plan: Object) -> set[str]:
     nodes = objects.mapping(plan, "status", "nodeUpgradeStatuses")
-    return {name for name, entry in nodes.items() if entry.get("state") == "PostDraining"}
+    for job in jobs:
+        is_under_way = objects.text(nodes, objects.labels(job)[LABEL_NODE], "state") == "PostDraining"
+        if is_under_way and JobState.of(job).progress is Progress.RUNNING:
+            body = {"spec": {"activeDeadlineSeconds": 1}}
+            return Patch(resource=JOBS, name=objects.name(job), namespace=HARVESTER_SYSTEM, body=body)
+    return None
 
 
 FAILURES: Mapping[str, Failure] = {
@@ -119,13 +115,13 @@ class Failures:
     async def _retry(self, one: _Course, plan: Object, phase: str) -> None:
         if one.failed is None:
             if phase == FAILED:
-                one.failed = asyncio.get_running_loop().time()
+                one.failed = loop_time()
                 due = "run this" if self.hold else f"in {SHOWN:.0f} s"
                 command = retry_command(objects.name(plan))
                 self.screen.show_message(f"\nFailed. Retrying ({due}):\n  {command}")
         elif is_requested(plan) or phase != FAILED:
             one.is_retried = True
-        elif not self.hold and not one.is_sent and asyncio.get_running_loop().time() - one.failed >= SHOWN:
+        elif not self.hold and not one.is_sent and loop_time() - one.failed >= SHOWN:
             one.is_sent = True
             said = await self.kubectl.run(retry_command(objects.name(plan)))
             self.screen.show_message(f"\n{said}")

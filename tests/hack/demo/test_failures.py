@@ -35,6 +35,13 @@ class Retrying(Kubectl):
         return "Attempt 2 goes on"
 
 
+def _breaking(stage: UpgradeRun, name: str, said: list[str], *, hold: bool) -> tuple[Retrying, Disturbances]:
+    kubectl = Retrying(program="kubectl", kubeconfig=Path("kubeconfig"), stage=stage)
+    screen = Lines(said.append, now=stage.simulation.now)
+    broken = Disturbances.of([name], client=stage.client, screen=screen, hold=hold, rate=1.0, kubectl=kubectl)
+    return kubectl, broken
+
+
 async def _until_failed(stage: UpgradeRun, broken: Disturbances) -> None:
     while objects.status(await stage.plan()).get("currentPhase") != "Failed":
         await broken.advance(await stage.plan())
@@ -49,9 +56,7 @@ def _has_begun(plan: Object) -> bool:
 async def test_failed_upgrade_is_retried(name: str) -> None:
     said: list[str] = []
     async with Simulation() as simulation, started(simulation) as stage:
-        kubectl = Retrying(program="kubectl", kubeconfig=Path("kubeconfig"), stage=stage)
-        screen = Lines(said.append, now=simulation.now)
-        broken = Disturbances.of([name], client=stage.client, screen=screen, hold=False, rate=1.0, kubectl=kubectl)
+        kubectl, broken = _breaking(stage, name, said, hold=False)
         await _until_failed(stage, broken)
         failed = asyncio.get_running_loop().time()
         plan = await stage.plan()
@@ -77,11 +82,7 @@ async def test_failed_upgrade_is_retried(name: str) -> None:
 async def test_user_retries_with_hold() -> None:
     said: list[str] = []
     async with Simulation() as simulation, started(simulation) as stage:
-        kubectl = Retrying(program="kubectl", kubeconfig=Path("kubeconfig"), stage=stage)
-        screen = Lines(said.append, now=simulation.now)
-        broken = Disturbances.of(
-            ["failed-node"], client=stage.client, screen=screen, hold=True, rate=1.0, kubectl=kubectl
-        )
+        kubectl, broken = _breaking(stage, "failed-node", said, hold=True)
         await _until_failed(stage, broken)
         for _ in range(600):
             await broken.advance(await stage.plan())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,29 +205,31 @@ async def test_plan_waits_for_a_holder_and_starts_after_it(holding: Holding) -> 
             assert [reason for reason, _ in await stage.warnings()][:1] == ["ConcurrentUpgradeBlocked"]
 
 
-async def test_plan_starts_once_rancher_has_updated_the_cluster() -> None:
+@asynccontextmanager
+async def behind_rancher() -> AsyncIterator[UpgradeRun]:
+    """Provide a plan in the queue, while Rancher updates the cluster."""
     async with Simulation(actors=False) as simulation:
         await RANCHER.begin(simulation)
         stage = await UpgradeRun.set_up(simulation)
         await stage.create_plan()
         async with stage.life():
             await queued(stage, RANCHER.message)
-            done = MergePatch({"status": {"ready": True, "conditions": [{"type": "Updated", "status": "True"}]}})
-            name, place = RANCHER.name, RANCHER.namespace
-            await stage.client.patch(PROVISIONING_CLUSTERS, name, done, namespace=place, subresource="status")
-            await stage.until_plan(lambda plan: phases_of(plan)[:1] == ["Initializing"], seconds=WHILE)
+            yield stage
+
+
+async def test_plan_starts_once_rancher_has_updated_the_cluster() -> None:
+    async with behind_rancher() as stage:
+        done = MergePatch({"status": {"ready": True, "conditions": [{"type": "Updated", "status": "True"}]}})
+        name, place = RANCHER.name, RANCHER.namespace
+        await stage.client.patch(PROVISIONING_CLUSTERS, name, done, namespace=place, subresource="status")
+        await stage.until_plan(lambda plan: phases_of(plan)[:1] == ["Initializing"], seconds=WHILE)
 
 
 async def test_rancher_holds_a_plan_without_the_hooks_of_an_upgrade() -> None:
-    async with Simulation(actors=False) as simulation:
-        await RANCHER.begin(simulation)
-        stage = await UpgradeRun.set_up(simulation)
-        await stage.create_plan()
-        async with stage.life():
-            await queued(stage, RANCHER.message)
-            # As a frozen upgrade leaves it: the next plan is what ends it.
-            await stage.patch_cluster(upgradeStrategy=HOOKS)
-            await started(stage)
+    async with behind_rancher() as stage:
+        # As a frozen upgrade leaves it: the next plan is what ends it.
+        await stage.patch_cluster(upgradeStrategy=HOOKS)
+        await started(stage)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Points before which each node holds; many plans have none.
 _POINTS = ((), (), (), (HoldPoint.DRAIN,), (HoldPoint.REBOOT,), tuple(HoldPoint))
-_HUNDRED, _LOOK = 100, 60.0
+_HUNDRED, _INTERVAL = 100, 60.0
 #: The longest pause, in virtual seconds.
 _LENGTHS = (0.05, 2.0, 30.0, 300.0)
 _MOMENTS = (*PHASE_VALUES[:2], "ImagePreloaded", "ClusterUpgraded", "NodeUpgrading", "NodeUpgrading")
@@ -45,8 +45,8 @@ class Control:
     pauses: tuple[tuple[float, float], ...]
     #: Of each plan.
     option: dict[str, Any]
-    #: Virtual seconds between two looks of the operator who lets upgrades go on.
-    look: float
+    #: Virtual seconds between two rounds of the operator, who continues upgrades.
+    interval: float
     holders: tuple[Interference, ...]
 
     def of(self, spec: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Control:
 def draw_control(seed: int, nodes: tuple[str, ...]) -> Control:
     """Make the decisions of a seed, apart, so that its others stay as they were; each second hundred has none."""
     if seed % (2 * _HUNDRED) >= _HUNDRED:
-        return Control(pauses=(), option={}, look=_LOOK, holders=())
+        return Control(pauses=(), option={}, interval=_INTERVAL, holders=())
     random = Random(f"control of random run {seed}")
     before, after = random.choice(_POINTS), random.choice([0, 0, 0, 1, 2])
     return Control(
@@ -70,7 +70,7 @@ def draw_control(seed: int, nodes: tuple[str, ...]) -> Control:
             **({"pauseBefore": list(map(str, before))} if before else {}),
             **({"pauseAfter": after} if after else {}),
         },
-        look=random.uniform(1, _LOOK),
+        interval=random.uniform(1, _INTERVAL),
         holders=tuple(_holder(random, nodes) for _ in range(random.choice([0, 0, 0, 1, 2]))),
     )
 
@@ -96,9 +96,9 @@ async def pause(client: Client, name: str, control: Control, *, retry: Callable[
 
 
 async def resume_held(client: Client, control: Control) -> None:
-    """Let nodes past their holds, and upgrades go on after their canaries."""
+    """Continue the nodes that hold, and upgrades after their canaries."""
     while True:
-        await asyncio.sleep(control.look)
+        await asyncio.sleep(control.interval)
         # A request may be refused, or the plan is deleted meanwhile.
         with suppress(Transient, Terminal, NotFound):
             for plan in (await client.list(UPGRADE_PLANS)).items:

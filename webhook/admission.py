@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook import attempt, builtin, continuation
 from webhook.catalogue import CHECKS
 from webhook.check import Finding, Outcome, Subject
-from webhook.checks import migration_failure
+from webhook.checks import migration_failure, pause_before
 from webhook.checks.pause_after import CHECK as PAUSE_AFTER
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown, late_pauses
@@ -118,6 +118,7 @@ class Admission:
         changed += [migration_failure.of_update(request.old)] if is_new and waits else []
         changed += [PAUSE_AFTER] if _pauses_after(new) != _pauses_after(old) else []
         changed += continuation.checks_of(new=request.new, old=request.old)
+        changed += pause_before.checks_of(new=request.new, old=request.old)
         if is_raised:
             if is_skipped(request.new):
                 return Verdict()

@@ -13,6 +13,7 @@ from tests.support.managers.begun_while_paused import holds
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
 from upgrade_manager.api.attribution import signed
+from upgrade_manager.api.holds import late_holds
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE, ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.spec import UpgradePlanSpec
@@ -138,6 +139,21 @@ async def test_only_node_holds_before_its_steps(kind: str) -> None:
             await assert_held_for_a_night(stage, "node-0", point, who="alice" if point == "Drain" else "bob")
             await let_past(stage, f"node-0:{point}")
         await stage.until("NodeUpgraded", "CleaningUp", "Succeeded")
+
+
+@pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")
+@pytest.mark.parametrize("kind", ["harvester", "own"])
+async def test_hold_added_while_a_job_runs_is_for_later_nodes(kind: str) -> None:
+    async with upgrade("three-nodes", BY_VERSION, options=OWN if kind == "own" else DEFAULTS) as stage:
+        plan = await stage.until_plan(lambda one: node_states(one).get("node-0") == "PostDraining")
+        assert [text.split(":")[0] for text in late_holds(objects.status(plan), ["Reboot"])] == [
+            "Node node-0 is not held before its reboot (PostDraining)"
+        ]
+        await stage.patch(spec={"nodeUpgradeOption": {"pauseBefore": ["Reboot"]}})
+        await until_held(stage, "node-2", "Reboot")
+        entry = objects.status(await stage.plan())["nodeUpgradeStatuses"]["node-0"]
+        assert (entry["state"], entry.get("continued")) == ("PostDrained", None)
+        await stage.patch(spec={"nodeUpgradeOption": {"pauseBefore": None}})
 
 
 async def test_steps_that_no_longer_hold_go_on() -> None:

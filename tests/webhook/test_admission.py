@@ -84,6 +84,50 @@ async def test_pause_that_comes_too_late_is_a_warning(admission: Admission) -> N
     assert (verdict.is_allowed, [*verdict.warnings]) == (True, [late])
 
 
+def begun(status: dict[str, Any], *points: str) -> Object:
+    """Return a plan whose nodes are upgraded, with the points of pauseBefore."""
+    return {**plan(nodeUpgradeOption={"pauseBefore": [*points]}), "status": {"currentPhase": "NodeUpgrading", **status}}
+
+
+DRAINED_LATE = (
+    "Node node-0 is not held before its drain (PreDraining): pauseBefore Drain holds nodes that begin later only"
+)
+REBOOTS_LATE = "is not held before its reboot ({}): pauseBefore Reboot holds Jobs that begin later only"
+HELD = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
+
+
+@pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")
+@pytest.mark.parametrize(
+    ("entries", "more", "late"),
+    [
+        pytest.param({"node-0": {"state": "PreDraining"}}, {}, [DRAINED_LATE], id="drain"),
+        *(
+            pytest.param({"node-1": {"state": state}}, {}, [f"Node node-1 {REBOOTS_LATE.format(state)}"], id=state)
+            for state in ("PostDraining", "WaitingReboot")
+        ),
+        pytest.param({"node-0": {"state": "PreDrained"}}, {}, [], id="before its Job"),
+        pytest.param({"node-0": {"state": "PostDraining", "holds": "Reboot"}}, {}, [], id="holds"),
+        pytest.param({"node-0": {"state": "PostDraining"}}, HELD, [], id="paused before its Job"),
+        pytest.param({"node-0": {"state": "PostDraining"}}, {"currentPhase": "Initializing"}, [], id="attempt begins"),
+        pytest.param({"node-0": {"state": "PostDrained"}}, {}, [], id="upgraded"),
+    ],
+)
+async def test_hold_that_comes_too_late_is_a_warning(
+    admission: Admission, entries: dict[str, Any], more: dict[str, Any], late: list[str]
+) -> None:
+    status = {"nodeUpgradeStatuses": {**entries, "node-9": {"state": ""}}, **more}
+    old, new = begun(status), begun(status, "Drain", "Reboot")
+    verdict = await admission.decide(request("UPDATE", new=new, old=old))
+    assert (verdict.is_allowed, [*verdict.warnings]) == (True, late)
+    assert await admission.decide(request("UPDATE", new=new, old=new)) == Verdict()
+
+
+async def test_hold_of_an_only_node_that_comes_too_late(admission: Admission) -> None:
+    status = {"nodeUpgradeStatuses": {"node-0": {"state": "SingleNodeUpgrading"}}}
+    verdict = await admission.decide(request("UPDATE", new=begun(status, "Reboot"), old=begun(status)))
+    assert [*verdict.warnings] == [f"Node node-0 {REBOOTS_LATE.format('SingleNodeUpgrading')}"]
+
+
 @pytest.mark.rule("admission: an update is checked only for added pauses and a changed toolkit image")
 @pytest.mark.parametrize(
     ("new", "old", "denied"),

@@ -10,8 +10,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.conditions import PAUSE_BEFORE, PAUSED, find_condition
+from upgrade_manager.api.node_states import NodeState, state_of
+from upgrade_manager.api.phases import FAILED, PhaseName
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 #: The step of our toolkit's Job in which its Pod holds before the reboot.
@@ -23,6 +27,19 @@ class HoldPoint(StrEnum):
 
     DRAIN = "Drain"
     REBOOT = "Reboot"
+
+
+#: The states of a node whose Job that reboots it has begun.
+_REBOOTS = frozenset({NodeState.POST_DRAINING, NodeState.WAITING_REBOOT, NodeState.SINGLE_NODE_UPGRADING})
+#: By each point, the states of a node that a new hold comes too late for, and why.
+_LATE = {
+    HoldPoint.DRAIN: (frozenset({NodeState.PRE_DRAINING, NodeState.SINGLE_NODE_UPGRADING}), "nodes that begin later"),
+    HoldPoint.REBOOT: (_REBOOTS, "Jobs that begin later"),
+}
+#: The phases in which Jobs of nodes run; those of a plan that has failed run to their end.
+_JOB_PHASES = frozenset({PhaseName.NODE_UPGRADE.active, FAILED})
+#: The reasons of Paused while nothing of the upgrade runs.
+_NOTHING_RUNS = frozenset({PAUSED, PAUSE_BEFORE})
 
 
 def entry_of(node: str, point: str) -> str:
@@ -81,6 +98,20 @@ def refusal(status: Mapping[str, Any], entry: str) -> str:
     if not node or point not in set(HoldPoint):
         return f"{entry!r} is not NODE:{HoldPoint.DRAIN} or NODE:{HoldPoint.REBOOT}{now}"
     return f"Node {node} does not hold before its {point.lower()}{now}"
+
+
+def late_holds(status: Mapping[str, Any], points: Iterable[str]) -> list[str]:
+    """Return what users have to know about new points of pauseBefore: the nodes whose Jobs run already do not hold."""
+    paused = find_condition(status.get("conditions"), PAUSED) or {}
+    if status.get("currentPhase") not in _JOB_PHASES or paused.get("reason") in _NOTHING_RUNS:
+        return []
+    return [
+        f"Node {name} is not held before its {point.lower()} ({state}): pauseBefore {point} holds {held} only"
+        for point, (states, held) in _LATE.items()
+        if point in points
+        for name, entry in _nodes(status)
+        if (state := state_of(entry.get("state"))) in states and entry.get("holds") != point
+    ]
 
 
 def _nodes(status: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../requirements"
 
 uv=$(command -v uv || true)
 if [ -z "$uv" ]; then
-    tools=../build/lock-tools
+    tools=$PWD/../build/lock-tools
     [ -x $tools/bin/uv ] || ../.venv/bin/python -m venv --clear $tools
     $tools/bin/python -m pip install --quiet uv
     uv=$tools/bin/uv
@@ -15,4 +15,10 @@ fi
 # In this order: each file is constrained by those before it (-c).
 for name in run demo test lint supply mutants kubectl go; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
+done
+
+# Environments of their own: those of the controllers that `make bench BENCH_ARGS=peers` compares, and of its plots.
+cd ../hack/bench/peers/requirements
+for input in *.in; do
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$input" -o "${input%.in}.txt"
 done

@@ -30,6 +30,10 @@ BENCHMARKS = {
     "attack": ("attack:measure", "attacks of clients without credentials on the manager as a process; takes minutes"),
     "scrape": ("scrape:measure", "a scrape of a manager that upgrades 1,000 nodes: time and size"),
     "toolkit": ("toolkit:measure", "node prepare on large archives, relative to curl and zstd; import time"),
+    "peers": (
+        "peers.speed:measure",
+        "the same controller with this and other libraries, on both API servers; takes minutes",
+    ),
     "demo": ("process:measure_demo", "`make demo` on a fresh clone, set-up included"),
 }
 

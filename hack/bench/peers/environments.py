@@ -1,0 +1,78 @@
+"""The controllers that are compared, and an environment for each from its lock file."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from upgrade_manager import __version__
+
+ROOT = Path(__file__).parents[3]
+_LOCKS = Path(__file__).with_name("requirements")
+_FOLDER = ROOT / "build" / "peers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A controller, and how it is started."""
+
+    name: str
+    #: Its lock file, of exact versions with hashes.
+    lock: Path
+    #: What is started, after the environment's folder of programs.
+    command: tuple[str, ...]
+
+    @property
+    def version(self) -> str:
+        """Return the version of its library."""
+        name = "aiohttp" if self.name == RAW else self.name.replace("_", "-")
+        found = re.search(rf"^{name}==(\S+)", self.lock.read_text(), re.MULTILINE | re.IGNORECASE)
+        return found[1] if found else __version__
+
+
+def _peer(name: str, *command: str, lock: Path | None = None) -> Peer:
+    return Peer(
+        name=name,
+        lock=lock or _LOCKS / f"{name}.txt",
+        command=command or ("python", "-m", f"hack.bench.peers.with_{name}"),
+    )
+
+
+OURS, RAW = "ours", "raw"
+#: By name, in the order of the tables.
+PEERS = {
+    peer.name: peer
+    for peer in (
+        _peer(OURS, lock=ROOT / "requirements" / "run.txt"),
+        _peer("kopf", "kopf", "run", "--quiet", "--namespace=default", "-m", "hack.bench.peers.with_kopf"),
+        _peer("kr8s"),
+        _peer("kubernetes_asyncio"),
+        _peer(RAW),
+    )
+}
+PLOT_LOCK = _LOCKS / "plot.txt"
+
+
+def programs(lock: Path) -> Path:
+    """Return the folder of programs of the lock file's environment, which is created when it is missing or old."""
+    folder = _FOLDER / lock.stem
+    mark, wanted = folder / "installed", hashlib.sha256(lock.read_bytes()).hexdigest()
+    if not mark.exists() or mark.read_text() != wanted:
+        print(f"installing {lock.name}", file=sys.stderr)
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], check=True)
+        mark.write_text(wanted)
+    return folder / "bin"
+
+
+def command(peer: Peer) -> list[str]:
+    """Return the command that starts the controller."""
+    program, *arguments = peer.command
+    return [str(programs(peer.lock) / program), *arguments]

@@ -1,0 +1,112 @@
+"""The figures of the controllers that are compared: medians of their runs, as a table and relative to each other."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.bench.catalogue import Figure, number
+from hack.bench.peers.environments import OURS, PEERS, RAW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a controller; times are in seconds, memory in MiB."""
+
+    peer: str
+    #: From the process's start until each object was handled once: wall time, and processor time.
+    synced: float
+    processor: float
+    #: Objects into the handler for each second of processor time, without the start of the interpreter.
+    events: float
+    #: Resident, when all objects were handled, and after all changes.
+    memory: float
+    memory_after: float
+    #: From each paced change to the patch of its status.
+    reactions: tuple[float, ...]
+    #: Processor time of each change.
+    paced: float
+    burst: float
+    #: From the last change of the burst to its last status.
+    lag: float
+    requests: int
+
+    def summary(self) -> str:
+        """Return the run's figures for people who watch."""
+        return ", ".join(f"{row.name} {number(row.value([self]))}" for row in ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table, and how its value comes from the runs of a controller."""
+
+    name: str
+    unit: str
+    value: Callable[[Sequence[Run]], float]
+    #: False where more is better.
+    at_most: bool = True
+
+
+def _median(of: Callable[[Run], float]) -> Callable[[Sequence[Run]], float]:
+    return lambda runs: statistics.median(of(run) for run in runs)
+
+
+def _percentile(percent: int) -> Callable[[Run], float]:
+    return lambda run: _MS * statistics.quantiles(run.reactions, n=100, method="inclusive")[percent - 1]
+
+
+ROWS = (
+    Row("start to synced", "s", _median(lambda run: run.synced)),
+    Row("processor time until then", "s", _median(lambda run: run.processor)),
+    Row("events into the handler, one core", "/s", _median(lambda run: run.events), at_most=False),
+    Row("memory when synced", "MiB", _median(lambda run: run.memory)),
+    Row("memory after 800 changes", "MiB", _median(lambda run: run.memory_after)),
+    Row("change to patch, median", "ms", _median(_percentile(50))),
+    Row("change to patch, p99", "ms", _median(_percentile(99))),
+    Row("processor time of a paced change", "ms", _median(lambda run: _MS * run.paced)),
+    Row("processor time of a change in a burst", "ms", _median(lambda run: _MS * run.burst)),
+    Row("last change of the burst to its last status", "s", _median(lambda run: run.lag)),
+    Row("requests", "", _median(lambda run: run.requests)),
+)
+
+
+def medians(runs: Sequence[Run]) -> dict[str, list[float]]:
+    """Return the values of ROWS by controller, in the order of PEERS."""
+    grouped = {name: [run for run in runs if run.peer == name] for name in PEERS}
+    return {name: [row.value(found) for row in ROWS] for name, found in grouped.items() if found}
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return the medians as a Markdown table."""
+    columns = medians(runs)
+    titles = [f"{name} {PEERS[name].version}" for name in columns]
+    lines = [f"| | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
+    for place, row in enumerate(ROWS):
+        unit = f", {row.unit}" if row.unit else ""
+        values = " | ".join(number(values[place]) for values in columns.values())
+        lines.append(f"| {row.name}{unit} | {values} |")
+    return "\n".join(lines)
+
+
+def figures(runs: Sequence[Run], *, server: str) -> list[Figure]:
+    """Return our values relative to the best other library's; none without one."""
+    columns = medians(runs)
+    others = [values for name, values in columns.items() if name not in {OURS, RAW}]
+    if OURS not in columns or not others:
+        return []
+    return [
+        Figure(
+            name=f"{server}, over the best other: {row.name}",
+            value=columns[OURS][place] / (min if row.at_most else max)(values[place] for values in others),
+            unit="",
+            target=1,
+            at_most=row.at_most,
+        )
+        for place, row in enumerate(ROWS)
+    ]

@@ -1,0 +1,44 @@
+"""The controller with kr8s.
+
+kr8s 0.20, "Working with custom resources": `new_class`; "Watching": `async for event, obj in api.watch(…)`. A watch
+begins with all objects. The library has no queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import kr8s.asyncio
+from kr8s.asyncio.objects import new_class
+
+from hack.bench.peers.report import ACCOUNT, GROUP, KIND, NAMESPACE, VERSION, WORKERS, Report
+
+WIDGET = new_class(kind=KIND, version=f"{GROUP}/{VERSION}", namespaced=True)
+
+
+async def main() -> None:
+    """Run until the watch ends."""
+    report = Report()
+    api = await kr8s.asyncio.api(serviceaccount=str(ACCOUNT), kubeconfig="")
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(work(queue)) for _ in range(WORKERS)]
+        async for _event, widget in api.async_watch(WIDGET, namespace=NAMESPACE):
+            report.handled(widget.name)
+            queue.put_nowait(widget)
+        for worker in workers:
+            worker.cancel()
+
+
+async def work(queue: asyncio.Queue[Any]) -> None:
+    """Reconcile objects of the queue."""
+    while True:
+        widget = await queue.get()
+        value = widget.spec.value
+        if widget.raw.get("status", {}).get("observed", 0) != value:
+            await widget.patch({"status": {"observed": value}}, subresource="status")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hack.bench.peers.controller_process import records
+from hack.bench.peers.environments import PEERS, PLOT_LOCK
+from hack.bench.peers.requests import CONTROLLER, Received, from_audit
+from hack.bench.peers.results import ROWS, Run, figures, table
+from hack.bench.peers.speed import delays, lag
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    return {
+        "stage": "ResponseComplete",
+        "verb": "patch",
+        "user": {"username": CONTROLLER},
+        "objectRef": {"resource": "widgets", "name": "widget-1", "subresource": "status"},
+        "responseStatus": {"code": 200},
+        "requestReceivedTimestamp": "2026-01-01T00:00:01.000000Z",
+        "stageTimestamp": "2026-01-01T00:00:01.250000Z",
+        **changes,
+    }
+
+
+def received(name: str, *, at: float, controller: bool) -> Received:
+    return Received(
+        verb="patch",
+        name=name,
+        subresource="status" if controller else "",
+        by_controller=controller,
+        status=200,
+        began=at,
+        ended=at + 0.5,
+    )
+
+
+def run(peer: str, **changes: Any) -> Run:
+    ones = ("synced", "processor", "events", "memory", "memory_after", "paced", "burst", "lag")
+    values: dict[str, Any] = {**dict.fromkeys(ones, 1.0), "reactions": (0.001, 0.002, 0.003), "requests": 9}
+    return Run(peer=peer, **values | changes)
+
+
+def test_audit_event_is_a_request_with_its_times() -> None:
+    (found,) = from_audit(event())
+    assert (found.name, found.reports, found.changes) == ("widget-1", True, False)
+    assert found.ended - found.began == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        pytest.param({"verb": "watch", "stage": "ResponseStarted"}, 1, id="a watch begins"),
+        pytest.param({"verb": "watch"}, 0, id="a watch ends"),
+        pytest.param({"verb": "list", "objectRef": {"resource": "widgets"}}, 1, id="a list"),
+    ],
+)
+def test_watch_counts_when_it_begins(changes: dict[str, Any], count: int) -> None:
+    assert len(list(from_audit(event(**changes)))) == count
+
+
+def test_refused_patch_is_no_report() -> None:
+    (found,) = from_audit(event(responseStatus={"code": 429}))
+    assert not found.reports
+
+
+def test_delays_pair_each_change_with_its_first_patch() -> None:
+    log = [received("a", at=1, controller=False), received("b", at=2, controller=False)]
+    log += [
+        received("b", at=3, controller=True),
+        received("a", at=4, controller=True),
+        received("a", at=9, controller=True),
+    ]
+    assert list(delays(log)) == [0.5, 2.5]
+    assert lag(log) == 7
+
+
+def test_records_are_found_among_other_lines() -> None:
+    log = 'login\n{"event": "started", "at": 1, "processor": 2}\n{"event": "syn'
+    assert [record["event"] for record in records(log)] == ["started"]
+
+
+def test_table_has_the_medians_of_each_controller() -> None:
+    runs = [run("ours", synced=1.0), run("ours", synced=2.0), run("ours", synced=9.0), run("kopf", synced=4.0)]
+    lines = table(runs).splitlines()
+    assert lines[0] == f"| | ours {PEERS['ours'].version} | kopf {PEERS['kopf'].version} |"
+    assert lines[2] == "| start to synced, s | 2 | 4 |"
+    assert len(lines) == 2 + len(ROWS)
+
+
+def test_figures_compare_with_the_best_other_library() -> None:
+    runs = [
+        run("ours", synced=2.0, events=30.0),
+        run("kopf", synced=4.0, events=20.0),
+        run("kr8s", events=10.0, synced=8.0),
+    ]
+    found = {figure.name: figure for figure in figures([*runs, run("raw", synced=0.1)], server="real")}
+    assert found["real, over the best other: start to synced"].value == 0.5
+    assert found["real, over the best other: events into the handler, one core"].met
+
+
+@pytest.mark.parametrize("lock", [*(peer.lock for peer in PEERS.values()), PLOT_LOCK], ids=lambda lock: lock.stem)
+def test_lock_files_name_hashes_and_no_registry(lock: Any) -> None:
+    text = lock.read_text()
+    assert "--hash=sha256:" in text
+    assert "://" not in text

@@ -17,7 +17,7 @@ for name in run demo test lint supply mutants kubectl go; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
 done
 
-# Environments of their own: those of the controllers that `make bench BENCH_ARGS=peers` compares, and of its plots.
+# Separate environments: those of the controllers that `make bench BENCH_ARGS=peers` compares, and of its plots.
 cd ../hack/bench/peers/requirements
 for input in *.in; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$input" -o "${input%.in}.txt"

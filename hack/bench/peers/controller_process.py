@@ -1,4 +1,4 @@
-"""A controller as a process, and what the benchmark reads of it: its records, its memory and its processor time."""
+"""A controller as a process: its records, its memory and its processor time."""
 
 from __future__ import annotations
 

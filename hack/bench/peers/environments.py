@@ -24,7 +24,7 @@ class Peer:
     name: str
     #: Its lock file, of exact versions with hashes.
     lock: Path
-    #: What is started, after the environment's folder of programs.
+    #: The program, in the environment's folder of programs, and its arguments.
     command: tuple[str, ...]
 
     @property
@@ -43,12 +43,12 @@ def _peer(name: str, *command: str, lock: Path | None = None) -> Peer:
     )
 
 
-OURS, RAW = "ours", "raw"
+OWN, RAW = "upgrade_manager", "raw"
 #: By name, in the order of the tables.
 PEERS = {
     peer.name: peer
     for peer in (
-        _peer(OURS, lock=ROOT / "requirements" / "run.txt"),
+        _peer(OWN, lock=ROOT / "requirements" / "run.txt"),
         _peer("kopf", "kopf", "run", "--quiet", "--namespace=default", "-m", "hack.bench.peers.with_kopf"),
         _peer("kr8s"),
         _peer("kubernetes_asyncio"),

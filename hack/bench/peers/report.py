@@ -1,4 +1,4 @@
-"""What the controllers share: the resource, the account, and the records on standard output that the benchmark reads.
+"""The resource and the account of the controllers, and the records on standard output that the benchmark reads.
 
 Only the standard library is imported: this runs in each controller's own environment.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.bench.catalogue import Figure, number
-from hack.bench.peers.environments import OURS, PEERS, RAW
+from hack.bench.peers.environments import OWN, PEERS, RAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,15 +95,15 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def figures(runs: Sequence[Run], *, server: str) -> list[Figure]:
-    """Return our values relative to the best other library's; none without one."""
+    """Return the values of this project relative to the best other library's; none without one."""
     columns = medians(runs)
-    others = [values for name, values in columns.items() if name not in {OURS, RAW}]
-    if OURS not in columns or not others:
+    others = [values for name, values in columns.items() if name not in {OWN, RAW}]
+    if OWN not in columns or not others:
         return []
     return [
         Figure(
             name=f"{server}, over the best other: {row.name}",
-            value=columns[OURS][place] / (min if row.at_most else max)(values[place] for values in others),
+            value=columns[OWN][place] / (min if row.at_most else max)(values[place] for values in others),
             unit="",
             target=1,
             at_most=row.at_most,

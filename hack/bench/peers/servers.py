@@ -45,7 +45,7 @@ WIDGETS = Resource(group=GROUP, version=VERSION, plural=PLURAL, kind=KIND)
 
 
 class Requests(Protocol):
-    """What a server received."""
+    """The requests that a server received."""
 
     def clear(self) -> None:
         """Forget the requests so far."""

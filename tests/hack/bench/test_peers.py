@@ -82,16 +82,21 @@ def test_records_are_found_among_other_lines() -> None:
 
 
 def test_table_has_the_medians_of_each_controller() -> None:
-    runs = [run("ours", synced=1.0), run("ours", synced=2.0), run("ours", synced=9.0), run("kopf", synced=4.0)]
+    runs = [
+        run("upgrade_manager", synced=1.0),
+        run("upgrade_manager", synced=2.0),
+        run("upgrade_manager", synced=9.0),
+        run("kopf", synced=4.0),
+    ]
     lines = table(runs).splitlines()
-    assert lines[0] == f"| | ours {PEERS['ours'].version} | kopf {PEERS['kopf'].version} |"
+    assert lines[0] == f"| | upgrade_manager {PEERS['upgrade_manager'].version} | kopf {PEERS['kopf'].version} |"
     assert lines[2] == "| start to synced, s | 2 | 4 |"
     assert len(lines) == 2 + len(ROWS)
 
 
 def test_figures_compare_with_the_best_other_library() -> None:
     runs = [
-        run("ours", synced=2.0, events=30.0),
+        run("upgrade_manager", synced=2.0, events=30.0),
         run("kopf", synced=4.0, events=20.0),
         run("kr8s", events=10.0, synced=8.0),
     ]

@@ -17,10 +17,14 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.resumed_run import Work, comparable, denials, request_attempt, undisturbed
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, phases_of
+from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS, JOBS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.resources.owner import created_in
 
 DAY = 86_400.0
+#: The component of the Plan that does the work.
+PLANS = {"prepare": "image-preload", "skip-on": "skip-on"}
 
 
 @asynccontextmanager
@@ -73,6 +77,35 @@ async def test_second_failure_is_followed_by_a_third_attempt(
         await request_attempt(stage, work)
         await end(stage, scenario)
         assert work.of(3) == sorted([*AROUND, *left])
+
+
+@pytest.mark.rule("control: the failed Jobs of all attempts stay until the plan succeeds or is deleted")
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["succeeded", "deleted"])
+@pytest.mark.parametrize("works", [("prepare", "pre-drain"), ("skip-on", "post-drain")], ids=", then ".join)
+@pytest.mark.thin
+async def test_failed_jobs_of_all_attempts_stay(works: tuple[str, str], *, is_deleted: bool) -> None:
+    first, second = works
+    async with failed_run(first) as (stage, work, scenario):
+        scenario.fail_next(second, SECOND)
+        await request_attempt(stage, work)
+        await stage.fail()
+        await asyncio.sleep(DAY)
+        one, two = await failed_jobs(stage)
+        assert (f"-{PLANS[first]}-" in one, two.startswith(f"upgrade-node-upgrade-{second}-")) == (True, True)
+        scenario.repair()
+        if is_deleted:
+            await stage.delete()
+        else:
+            await request_attempt(stage, work)
+            await end(stage, scenario)
+        assert await failed_jobs(stage) == []
+
+
+async def failed_jobs(stage: UpgradeRun) -> list[str]:
+    """Return the names of the plan's Jobs that have failed, those of the first attempt first."""
+    jobs = (await stage.client.list(JOBS, label_selector=f"{LABEL_PLAN}={stage.name}")).items
+    failed = [job for job in jobs if objects.condition(job, "Failed").get("status") == "True"]
+    return [objects.name(job) for job in sorted(failed, key=created_in)]
 
 
 @pytest.mark.parametrize("what", ["pre-drain", "post-drain"])

@@ -301,29 +301,24 @@ async def test_nodes_without_marks_are_not_written(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
-@pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
+@pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
 async def test_failed_jobs_of_a_removed_plan_stay(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     ctx = await everything(cluster, reached=phase)
     ctx.status.fail("because", cause="because", todo="Correct it")
-    preloading = (Component.IMAGE_PRELOAD, Component.SURVEY)
-    components = {"ImagePreloading": preloading, "CleaningUp": (Component.IMAGE_CLEANUP,)}[phase]
-    steps: list[tuple[object, ...]] = []
+    steps: list[tuple[str, list[str]]] = []
 
-    async def take_over(_: ReconcileContext, kept: Component) -> None:
-        steps.append(("taken over", kept, await cluster.names(SUC_PLANS, "cattle-system")))
+    async def take_over(_: ReconcileContext) -> None:
+        steps.append(("taken over", await cluster.names(SUC_PLANS, "cattle-system")))
 
-    async def remove_ttl(_: ReconcileContext, kept: Component) -> None:
-        steps.append(("TTL removed", kept, await cluster.names(SUC_PLANS, "cattle-system")))
+    async def remove_ttl(_: ReconcileContext) -> None:
+        steps.append(("TTL removed", await cluster.names(SUC_PLANS, "cattle-system")))
 
     monkeypatch.setattr(failed_jobs, "take_over", take_over)
     monkeypatch.setattr(failed_jobs, "remove_ttl", remove_ttl)
     await clean_up(ctx, keep_failed_jobs=True)
-    assert steps == [
-        *(("taken over", component, ["up-image-cleanup", "up-image-preload"]) for component in components),
-        *(("TTL removed", component, []) for component in components),
-    ]
+    assert steps == [("taken over", ["up-image-cleanup", "up-image-preload"]), ("TTL removed", [])]
 
 
 @pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")
@@ -360,6 +355,9 @@ async def test_unlabeled_objects_of_a_failed_plan_are_removed(cluster: Harvester
         await cluster.put(JOBS, body)
         await cluster.put(SECRETS, {"metadata": body["metadata"]})
     ctx.status.fail("because", cause="because", todo="Correct it")
+    await cluster.finish(JOBS, "earlier", "cattle-system", {"conditions": [{"type": "Failed", "status": "True"}]})
     await clean_up(ctx, keep_failed_jobs=True)
-    for resource in (JOBS, SECRETS):
-        assert await cluster.names(resource, "cattle-system") == ["others"]
+    assert await cluster.names(JOBS, "cattle-system") == ["earlier", "others"]
+    assert await cluster.names(SECRETS, "cattle-system") == ["others"]
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await cluster.names(JOBS, "cattle-system") == ["others"]

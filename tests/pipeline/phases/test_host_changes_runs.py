@@ -14,12 +14,12 @@ from tests.support.cluster.host_changes import changed_hosts
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.ledger import LedgerKind, of_kind, recorded_entries
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES, SUC_PLANS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import host_plans
 
@@ -118,6 +118,31 @@ async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
             await following.create_plan()
             await following.succeed()
         assert changed_hosts(simulation) == []
+
+
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.parametrize("work", ["agent-hold", "skip-on"])
+async def test_log_of_a_failed_change_stays(work: str) -> None:
+    """The changes are undone before the clean-up, and the controller gives its Jobs a quarter of an hour."""
+    async with Simulation(RepairableScenario.of(**fault(work, OFF))) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.fail()
+            await asyncio.sleep(3600)
+            log = condition(await stage.plan(), "Progressing")[2].partition(" -n cattle-system ")[2]
+            assert await failed_jobs(stage) == [log.removeprefix("job/")]
+            assert changed_hosts(simulation) == []
+            assert (await stage.client.list(SUC_PLANS)).items == []
+            await stage.delete()
+        assert await failed_jobs(stage) == []
+
+
+async def failed_jobs(stage: UpgradeRun) -> list[str]:
+    """Return the Jobs of Plans that are left, of which each has failed."""
+    jobs = (await stage.client.list(JOBS, namespace="cattle-system")).items
+    assert all(objects.condition(job, "Failed").get("status") == "True" for job in jobs)
+    return [objects.name(job) for job in jobs]
 
 
 @pytest.mark.rule("workloads: the holds and files of an upgrade are removed after a failure and a deletion")

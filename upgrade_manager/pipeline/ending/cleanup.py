@@ -26,7 +26,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import FIRST_ATTEMPT, component_name
-from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.facts.job_state import restores_vms
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
@@ -61,13 +61,6 @@ _PLANS = (
     *(plan for change in host_changes.CHANGES for plan in (change.apply, change.undo)),
 )
 _SUFFIX = re.compile(rf"-({'|'.join(_PLANS)})(-a[0-9]+)?\Z")
-#: By the component of a phase, the Plans whose failed Jobs are kept when the phase fails.
-_KEPT_PLANS = {
-    Component.IMAGE_PRELOAD: (Component.IMAGE_PRELOAD, Component.SURVEY),
-    Component.IMAGE_CLEANUP: (Component.IMAGE_CLEANUP,),
-}
-#: The components of phases whose Jobs the manager itself creates.
-_OWN_JOBS = {spec.component for spec in PHASE_SPECS if spec.component} - {Component.IMAGE_PRELOAD}
 #: The steps for the nodes, which run while the removal of other objects fails, and after that removal.
 _CLEARED, _CLEARED_AGAIN = "clear the nodes", "clear the nodes again"
 log = structlog.get_logger(__name__)
@@ -86,8 +79,8 @@ class Step:
 class Ending:
     """The objects that stay after the end of a plan."""
 
-    #: The component whose failed Jobs are kept.
-    kept: Component | None
+    #: True after a failure: the failed Jobs of all attempts stay.
+    keeps_failed_jobs: bool
     #: True after a failure: a new attempt reads the image, the repository and the list of stopped VMs again.
     keeps_payload: bool
     #: The manager's own Jobs; empty after a success, because no Job runs then.
@@ -114,8 +107,7 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     # The clean-up after a failure differs from the clean-up before a later deletion.
     done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
-        kept = _failed_component(ctx) if keep_failed_jobs else None
-        await _run(ctx, done, kept=kept, keeps_payload=keep_failed_jobs and payload.is_kept(ctx))
+        await _run(ctx, done, keep_failed_jobs=keep_failed_jobs)
     except KubeError:
         # `finally` could hide a cancellation by a failed request. The step runs once: the next plan may use the nodes.
         if _CLEARED not in done:
@@ -140,12 +132,13 @@ async def is_finalizing(ctx: ReconcileContext) -> bool:
     return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
 
-async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None, keeps_payload: bool) -> None:
+async def _run(ctx: ReconcileContext, done: set[str], *, keep_failed_jobs: bool) -> None:
     steps = [step for step in STEPS if step.name not in done]
     if not steps:
         return
     jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
-    ending = Ending(kept=kept, keeps_payload=keeps_payload, jobs=jobs)
+    keeps_payload = keep_failed_jobs and payload.is_kept(ctx)
+    ending = Ending(keeps_failed_jobs=keep_failed_jobs, keeps_payload=keeps_payload, jobs=jobs)
 
     async def run(step: Step) -> None:
         await skip_missing(ctx.client, step.namespace, step.run(ctx, ending))
@@ -156,24 +149,18 @@ async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None,
     await run_all(*map(run, steps))
 
 
-def _failed_component(ctx: ReconcileContext) -> Component | None:
-    phases = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
-    return phases[-1].spec.component if phases else None
-
-
 async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
     """Remove the Plans with their Secrets and Jobs, except failed Jobs that are kept."""
-    kept = _KEPT_PLANS.get(ending.kept, ()) if ending.kept else ()
-    for component in kept:
-        await failed_jobs.take_over(ctx, component)
+    if ending.keeps_failed_jobs:
+        await failed_jobs.take_over(ctx)
     if ctx.owner.has_unlabeled:
         # Secrets are removed before the Plans: a retry finds out by the Plans that unlabeled objects may be left.
         for resource in (SECRETS, SUC_PLANS):
             await _remove(ctx, resource, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
-    for component in kept:
-        await failed_jobs.remove_ttl(ctx, component)
-    if not kept and (ctx.status.phase == FAILED or ctx.owner.attempt > FIRST_ATTEMPT):
+    if ending.keeps_failed_jobs:
+        await failed_jobs.remove_ttl(ctx)
+    elif ctx.status.phase == FAILED or ctx.owner.attempt > FIRST_ATTEMPT:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
         if ctx.owner.has_unlabeled:
             await _remove(ctx, JOBS, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
@@ -205,7 +192,7 @@ async def _own_jobs(ctx: ReconcileContext) -> list[Object]:
 async def _remove_jobs(ctx: ReconcileContext, ending: Ending) -> None:
     """Remove the manager's own Jobs, except those that run and failed ones that are kept."""
     others = list(filterfalse(orphaned_jobs.is_running, ending.jobs))
-    if ending.kept in _OWN_JOBS:
+    if ending.keeps_failed_jobs:
         await failed_jobs.keep_own(ctx, others)
     elif ending.running:
         names = [(objects.name(job), objects.uid(job)) for job in others]
@@ -291,7 +278,7 @@ async def remove_payload(ctx: ReconcileContext, *, image: str) -> None:
     """Remove what a failed plan keeps for a new attempt, because a plan with this spec.image was accepted."""
     keeps_image = bool(image) and image.removeprefix(f"{HARVESTER_SYSTEM}/") == ctx.status["isoImageID"]
     jobs = await _own_jobs(ctx)
-    ending = Ending(kept=_failed_component(ctx), keeps_payload=False, jobs=jobs, keeps_image=keeps_image)
+    ending = Ending(keeps_failed_jobs=True, keeps_payload=False, jobs=jobs, keeps_image=keeps_image)
     await run_all(*(skip_missing(ctx.client, step.namespace, step.run(ctx, ending)) for step in PAYLOAD))
 
 

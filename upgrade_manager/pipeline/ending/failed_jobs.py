@@ -1,6 +1,6 @@
 """The failed Jobs of a failed upgrade, which are kept for diagnosis and deleted together with the plan.
 
-cleanup.py calls it; orphaned_jobs.py handles running Jobs.
+cleanup.py calls it, and phases/host_plans.py, which removes Plans earlier; orphaned_jobs.py handles running Jobs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ REACTION_TIME = 2.0
 MAX_ROUNDS = 5
 
 
-async def take_over(ctx: ReconcileContext, component: Component) -> None:
-    """Make the UpgradePlan the owner of a Plan's failed Jobs, which would otherwise be deleted with the Plan.
+async def take_over(ctx: ReconcileContext, component: Component | None = None) -> None:
+    """Make the UpgradePlan the owner of the failed Jobs of Plans, which would otherwise be deleted with their Plan.
 
-    The Plan must be deleted: it would continue on other nodes after the end of the upgrade.
+    The Plans, all without a component, must be deleted: they would go on with other nodes after the end of the upgrade.
     """
     for number in range(MAX_ROUNDS):
         failed = await _failed(ctx, component)
@@ -48,13 +48,14 @@ async def take_over(ctx: ReconcileContext, component: Component) -> None:
         await asyncio.sleep(REACTION_TIME)
 
 
-async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
-    name = ctx.owner.name_of(component)
-    return await ctx.client.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
+async def _has_plan(ctx: ReconcileContext, component: Component | None) -> bool:
+    selector = ctx.owner.suc_selector(component)
+    plans = await ctx.client.list(SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=selector, metadata_only=True)
+    return bool(plans.items)
 
 
-async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
-    """Remove the TTL of 15 minutes from the Jobs that were taken over; the Plan must be deleted before."""
+async def remove_ttl(ctx: ReconcileContext, component: Component | None = None) -> None:
+    """Remove the TTL of 15 minutes from the Jobs that were taken over; their Plans must be deleted before."""
     for job in await _failed(ctx, component):
         await _keep(ctx, job)
 
@@ -82,7 +83,7 @@ async def _keep(ctx: ReconcileContext, job: Object) -> None:
         await _change(ctx, job, **fields)
 
 
-async def _failed(ctx: ReconcileContext, component: Component) -> list[Object]:
+async def _failed(ctx: ReconcileContext, component: Component | None) -> list[Object]:
     selector, uid = ctx.owner.suc_selector(component), ctx.owner.uid
     jobs = await ctx.client.list(JOBS, namespace=CATTLE_SYSTEM, label_selector=selector)
     return [job for job in jobs.items if _is_failed(job) and objects.labels(job).get(LABEL_PLAN_UID, uid) == uid]

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline import ledger
+from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.host_changes import CHANGES, SKIP, HostChange
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import left_out
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing_of
@@ -96,12 +98,19 @@ async def _missing(ctx: ReconcileContext, change: HostChange) -> Waiting | None:
 
 
 async def discard(ctx: ReconcileContext, change: HostChange) -> bool:
-    """Remove the Plan that made the change, with its Jobs; return True once none of these exists."""
-    found = await _plan(ctx, change.apply)
+    """Remove the Plan that made the change, with its Jobs; return True once none of these can run.
+
+    After a failure, the failed Jobs stay and belong to the UpgradePlan.
+    """
+    found, keeps_failed = await _plan(ctx, change.apply), ctx.status.phase == FAILED
     if found is not None:
+        if keeps_failed:
+            await failed_jobs.take_over(ctx, change.apply)
         await ctx.remove_all(SUC_PLANS, namespace=CATTLE_SYSTEM, selector=ctx.owner.suc_selector(change.apply))
+        if keeps_failed:
+            await failed_jobs.remove_ttl(ctx, change.apply)
     jobs = (await ctx.watch(suc_jobs(ctx.owner))).derive(PlanJob.of)
-    return found is None and not any(job.component == change.apply for job in jobs)
+    return found is None and not any(job.component == change.apply and job.owner != ctx.owner.uid for job in jobs)
 
 
 async def undo(ctx: ReconcileContext, *, succeeds: bool) -> Waiting | None:

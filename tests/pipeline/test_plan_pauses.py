@@ -24,6 +24,7 @@ from upgrade_manager.kube.objects import Object
 pytestmark = pytest.mark.sampled
 DEFAULTS = RunOptions()
 PAUSED: dict[str, Any] = {**BY_VERSION, "paused": True}
+CANARY: dict[str, Any] = {"nodeUpgradeOption": {"pauseAfter": 1}}
 #: Virtual seconds of a night.
 NIGHT = 9 * 3600
 WHO = "Paused by alice at 00:0"
@@ -195,9 +196,46 @@ async def test_recovery_of_vms_is_off_after_an_hour(running: str, target: str, p
         assert condition(plan, "VMRecoveryOff")[0] == ""
 
 
+@pytest.mark.rule("control: after an hour VMRecoveryOff is True where the running Harvester is v1.9 or later")
+async def test_hour_without_recovery_counts_over_all_causes() -> None:
+    release = {"harvester": "v1.9.1", "min_upgradable_version": ""}
+    scenario = RepairableScenario.of(software={"harvester": "v1.9.0-rc1"}, release=release)
+    async with upgrade(scenario, {"version": "v1.9.1", "force": True, **CANARY}) as stage:
+        await stage.until_plan(holds)
+        await asyncio.sleep(1800)
+        await pause(stage, "bob")
+        await stage.until_plan(lambda plan: condition(plan, "Paused")[1] == "Paused")
+        await asyncio.sleep(1700)
+        assert condition(await stage.plan(), "VMRecoveryOff")[0] == ""
+        await asyncio.sleep(200)
+        assert condition(await stage.plan(), "VMRecoveryOff")[0] == "True"
+        await stage.patch(spec={"paused": None, "nodeUpgradeOption": None})
+        plan = await stage.until_plan(lambda plan: condition(plan, "Paused")[0] == "")
+        assert condition(plan, "VMRecoveryOff")[0] == ""
+        assert "pausedSince" not in objects.status(plan)
+
+
+@pytest.mark.rule("control: the pauses of two causes within a second are an event each")
+async def test_two_causes_within_a_second_have_their_events() -> None:
+    async with upgrade("three-nodes", {**BY_VERSION, **CANARY}) as stage:
+        await stage.until_plan(holds)
+        await asyncio.sleep(NIGHT)
+        await pause(stage, "bob")
+        second = await stage.until_plan(lambda plan: condition(plan, "Paused")[1] == "Paused")
+        await stage.patch(spec={"paused": None})
+        third = await stage.until_plan(lambda plan: condition(plan, "Paused")[1] == "PauseAfter")
+        times = {objects.condition(plan, "Paused")["lastTransitionTime"] for plan in (second, third)}
+        assert len(times) == 1
+        await asyncio.sleep(60)
+        found = [event["message"].split(" (")[0] for event in await stage.events("UpgradePaused")]
+        canary = "Paused by spec.nodeUpgradeOption.pauseAfter"
+        assert sorted(found) == ["Paused by not recorded", canary, canary]
+        await stage.patch(spec={"nodeUpgradeOption": None})
+
+
 @pytest.mark.rule("control: condition Paused says since when, by whom, where it holds and what runs")
 async def test_pause_by_another_cause_has_its_own_begin_and_user() -> None:
-    canary: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseAfter": 1}}
+    canary = {**BY_VERSION, **CANARY}
     both = {**canary, "paused": True}
     async with upgrade("three-nodes", canary) as stage:
         await stage.until_plan(holds)

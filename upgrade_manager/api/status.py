@@ -301,6 +301,11 @@ class UpgradePlanStatus(ApiModel):
         json_schema_extra={"maxItems": MAX_PAST, "x-kubernetes-list-type": "atomic"},
     )
     paused_by: str = Field(default="", description="User who paused the upgrade; absent while it is not paused.")
+    paused_since: str = Field(
+        default="",
+        description="Time since which the upgrade is paused, in UTC, also while the cause changes; absent otherwise.",
+        json_schema_extra={"format": "date-time"},
+    )
     queued_since: str = Field(
         default="",
         description="Time since which it waits for what holds the cluster, in UTC; after 24 hours it is refused.",
@@ -342,10 +347,7 @@ class UpgradePlanStatus(ApiModel):
     originals: list[OriginalValue] = Field(
         default_factory=list,
         description="The ledger of a plan that version 0.1 began, which is moved to ledger.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["object", "field"],
-        },
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["object", "field"]},
     )
     previous_version: str = Field(default="", description="Harvester version before the upgrade.")
     provision_generation: int | None = Field(
@@ -361,10 +363,7 @@ class UpgradePlanStatus(ApiModel):
         default_factory=list,
         description="Nodes that may have run the release's Kubernetes before the node upgrade began; absent if "
         "unknown. Rancher has to drain all others.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "set",
-            "items": {"type": "string", "description": "Name of a node."},
-        },
+        json_schema_extra={"x-kubernetes-list-type": "set", "items": {"type": "string", "description": "Node name."}},
     )
     stale_hooks: list[str] = Field(
         default_factory=list,

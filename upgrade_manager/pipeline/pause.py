@@ -25,7 +25,7 @@ from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
 from upgrade_manager.api.text import one_line
-from upgrade_manager.api.timestamps import format_clock, format_duration, parse_time, seconds_between
+from upgrade_manager.api.timestamps import format_clock, format_duration, format_time, parse_time, seconds_between
 from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import continuations, vm_recovery
@@ -96,11 +96,11 @@ async def ended(ctx: ReconcileContext) -> bool:
     if began is None:
         return False
     status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
-    about, reason = objects.text(recorded, "lastTransitionTime"), objects.text(recorded, "reason")
-    phase = _phase_at(status, about)
+    time, reason = objects.text(recorded, "lastTransitionTime"), _reason_recorded(recorded)
+    phase, about = _phase_at(status, time), f"{time}/{reason}"
     ctx.events.once(ctx.raw, UPGRADE_PAUSED, _cause(ctx, reason), about=about, phase=phase, at=began)
-    now = reason_of(ctx) or (PAUSE_BEFORE if _is_node_held(ctx) else "")
-    if now == (PAUSED if reason == PAUSING else reason):
+    now = _reason(ctx)
+    if now == reason:
         return False
     if now:
         # The pause of another cause begins, which has its own user.
@@ -118,12 +118,17 @@ async def ended(ctx: ReconcileContext) -> bool:
 
 async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     """Set the conditions of a paused plan; return its wait, which is no blocker where nothing runs."""
-    reason = reason_of(ctx) or (PAUSE_BEFORE if waiting.held and _is_node_held(ctx) else "")
+    reason = _reason(ctx, may_hold=bool(waiting.held))
     if not reason:
+        if _began(ctx) is None:
+            # The cause has changed, and that has ended before it was recorded.
+            end(ctx)
         return waiting
     event = _event_due(ctx)
-    began = _mark(ctx, waiting, reason=reason)
-    recovery = await vm_recovery.report(ctx, since=began, todo=_TODO)
+    _mark(ctx, waiting, reason=reason)
+    since = parse_time(ctx.status["pausedSince"]) or ctx.now()
+    ctx.status["pausedSince"] = format_time(since)
+    recovery = await vm_recovery.report(ctx, since=since, todo=_TODO)
     after = min((seconds for seconds in (waiting.after, recovery, event) if seconds is not None), default=None)
     # Nothing is overdue while nothing runs.
     return replace(waiting, after=after, waits=(), detail="") if waiting.held else replace(waiting, after=after)
@@ -144,14 +149,24 @@ def _event_due(ctx: ReconcileContext) -> float | None:
     return _EVENT if _began(ctx) is None else None
 
 
-def _mark(ctx: ReconcileContext, waiting: Waiting, *, reason: str) -> datetime:
-    """Set the condition Paused; return the begin of the pause."""
+def _mark(ctx: ReconcileContext, waiting: Waiting, *, reason: str) -> None:
+    """Set the condition Paused."""
     began = _began(ctx) or ctx.now()
     ctx.status["pausedBy"] = ctx.status["pausedBy"] or user_of(ctx)
     ctx.status["estimatedCompletion"] = None
     shown = PAUSING if reason == PAUSED and not waiting.held else reason
     ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
-    return began
+
+
+def _reason(ctx: ReconcileContext, *, may_hold: bool = True) -> str:
+    """Return why the plan or a node holds; a node counts only if it `may_hold` up the plan. Empty if it goes on."""
+    return reason_of(ctx) or (PAUSE_BEFORE if may_hold and _is_node_held(ctx) else "")
+
+
+def _reason_recorded(condition: Mapping[str, Any]) -> str:
+    """Return the reason of a recorded pause, whether something of the upgrade still runs or not."""
+    reason = objects.text(condition, "reason")
+    return PAUSED if reason == PAUSING else reason
 
 
 def _is_node_held(ctx: ReconcileContext) -> bool:
@@ -163,6 +178,7 @@ def _is_node_held(ctx: ReconcileContext) -> bool:
 def end(ctx: ReconcileContext) -> None:
     """Remove what describes a pause."""
     _forget(ctx)
+    ctx.status["pausedSince"] = None
     vm_recovery.clear(ctx)
 
 

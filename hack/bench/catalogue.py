@@ -34,6 +34,7 @@ BENCHMARKS = {
         "peers.speed:measure",
         "the same controller with this and other libraries, on both API servers; takes minutes",
     ),
+    "peers-faults": ("peers.faults:measure", "what each of these controllers does under faults; takes 12 minutes"),
     "demo": ("process:measure_demo", "`make demo` on a fresh clone, set-up included"),
 }
 

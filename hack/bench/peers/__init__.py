@@ -2,5 +2,5 @@
 
 `with_*.py` are the controllers, each run in a separate environment (`environments`); `report` is all that they
 share. `speed` and `faults` are the benchmarks, on the API servers of `servers`; `requests` is what a server logged.
-`results` makes the tables of docs/performance.md, and `plots` its plots.
+`results` makes the tables of docs/performance.md; `drawing` its plots, with the program `plots`.
 """

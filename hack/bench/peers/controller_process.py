@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from hack.bench.in_process import BenchError
 from hack.bench.peers.environments import ROOT, command
@@ -43,7 +44,9 @@ class ControllerProcess:
         given = [f"{name}={value}" for name, value in variables.items()]
         program = command(peer)
         began = time.monotonic()
-        child = await children.start(f"{peer.name}-{len(children.children)}", ["env", *given, *program])
+        # Several servers have controllers at the same time, and a server has several one after the other.
+        log = f"{peer.name}-{urlsplit(server.url).port}-{len(children.children)}"
+        child = await children.start(log, ["env", *given, *program])
         return cls(peer=peer, child=child, began=began)
 
     @property

@@ -14,7 +14,8 @@ from upgrade_manager import __version__
 
 ROOT = Path(__file__).parents[3]
 _LOCKS = Path(__file__).with_name("requirements")
-_FOLDER = ROOT / "build" / "peers"
+#: Of the environments, and of what the benchmarks write.
+FOLDER = ROOT / "build" / "peers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ PLOT_LOCK = _LOCKS / "plot.txt"
 
 def programs(lock: Path) -> Path:
     """Return the folder of programs of the lock file's environment, which is created when it is missing or old."""
-    folder = _FOLDER / lock.stem
+    folder = FOLDER / lock.stem
     mark, wanted = folder / "installed", hashlib.sha256(lock.read_bytes()).hexdigest()
     if not mark.exists() or mark.read_text() != wanted:
         print(f"installing {lock.name}", file=sys.stderr)

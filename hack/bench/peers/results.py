@@ -52,6 +52,11 @@ class Row:
     #: False where more is better.
     at_most: bool = True
 
+    @property
+    def title(self) -> str:
+        """Return the name with the unit."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
 
 def _median(of: Callable[[Run], float]) -> Callable[[Sequence[Run]], float]:
     return lambda runs: statistics.median(of(run) for run in runs)
@@ -88,9 +93,8 @@ def table(runs: Sequence[Run]) -> str:
     titles = [f"{name} {PEERS[name].version}" for name in columns]
     lines = [f"| | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
     for place, row in enumerate(ROWS):
-        unit = f", {row.unit}" if row.unit else ""
         values = " | ".join(number(values[place]) for values in columns.values())
-        lines.append(f"| {row.name}{unit} | {values} |")
+        lines.append(f"| {row.title} | {values} |")
     return "\n".join(lines)
 
 
@@ -110,3 +114,46 @@ def figures(runs: Sequence[Run], *, server: str) -> list[Figure]:
         )
         for place, row in enumerate(ROWS)
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The behaviour of a controller under a fault; times are in seconds."""
+
+    peer: str
+    fault: str
+    #: From the end of the fault until the status was written; None if it was not, or that of a later change was not.
+    recovered: float | None
+    #: From the begin of the fault until the controller has ended; None while it runs.
+    ended: float | None
+    #: From the begin of the fault until the recovery, the end, or the limit.
+    requests: int
+    #: Seconds in which the controller could have recovered.
+    limit: float
+
+    @property
+    def kind(self) -> str:
+        """Return what became of the controller, in a word."""
+        if self.recovered is not None:
+            return "recovered"
+        return "unaware" if self.ended is None else "ended"
+
+    @property
+    def text(self) -> str:
+        """Return the cell of the table."""
+        count = f"{self.requests:,} request{'' if self.requests == 1 else 's'}"
+        if self.recovered is not None:
+            return f"{number(self.recovered)} s, {count}"
+        if self.ended is not None:
+            return f"ends after {number(self.ended)} s"
+        return f"**not** in {number(self.limit)} s, {count}"
+
+
+def behaviour_table(outcomes: Sequence[Outcome]) -> str:
+    """Return a row for each fault and a column for each controller, as a Markdown table."""
+    cells = {(outcome.fault, outcome.peer): outcome.text for outcome in outcomes}
+    peers = list(dict.fromkeys(outcome.peer for outcome in outcomes))
+    lines = [f"| | {' | '.join(f'{peer} {PEERS[peer].version}' for peer in peers)} |", "|---" * (len(peers) + 1) + "|"]
+    faults = dict.fromkeys(outcome.fault for outcome in outcomes)
+    lines += [f"| {fault} | {' | '.join(cells[fault, peer] for peer in peers)} |" for fault in faults]
+    return "\n".join(lines)

@@ -89,10 +89,10 @@ class Server:
             for number in range(count):
                 group.create_task(create(number))
 
-    async def change(self, number: int, value: int) -> None:
-        """Give an object a new value, which its status has to show."""
+    async def change(self, number: int, value: int) -> Object:
+        """Give an object a new value, which its status has to show; return its metadata."""
         patch = MergePatch({"spec": {"value": value}})
-        await self.client.patch(WIDGETS, name(number), patch, namespace=NAMESPACE, metadata_only=True)
+        return await self.client.patch(WIDGETS, name(number), patch, namespace=NAMESPACE, metadata_only=True)
 
 
 def name(number: int) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hack.bench.peers.controller_process import ControllerProcess
+from hack.bench.peers.drawing import draw, speed_data
 from hack.bench.peers.environments import PEERS, RAW, programs
 from hack.bench.peers.results import Run, figures, table
 from hack.bench.peers.servers import embedded, real
@@ -48,7 +49,7 @@ _SERVERS: dict[str, Serve] = {"real": real, "embedded": embedded}
 
 
 def measure() -> list[Figure]:
-    """Run all rounds on both servers, and print a table for each. The real one is skipped where it was not built."""
+    """Run all rounds on both servers, print a table for each, and draw the first; the real one may be missing."""
     peers = [PEERS[name] for name in os.environ.get(ONLY, "").split(",") if name] or list(PEERS.values())
     for peer in peers:
         programs(peer.lock)
@@ -60,6 +61,7 @@ def measure() -> list[Figure]:
             print(f"peers on the real API server: skipped: {error}", file=sys.stderr)
             continue
         print(f"\n{name} API server\n\n{table(runs[name])}\n", flush=True)
+    draw("speed", speed_data(next(iter(runs.values()))))
     return [figure for name, found in runs.items() for figure in figures(found, server=name)]
 
 

@@ -1,7 +1,7 @@
 """The controller with kr8s.
 
 kr8s 0.20, "Working with custom resources": `new_class`; "Watching": `async for event, obj in api.watch(…)`. A watch
-begins with all objects. The library has no queue.
+begins with all objects and ends with the server's time-out, so it is opened again. The library has no queue.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ WIDGET = new_class(kind=KIND, version=f"{GROUP}/{VERSION}", namespaced=True)
 
 
 async def main() -> None:
-    """Run until the watch ends."""
+    """Run until an error."""
     report = Report()
     api = await kr8s.asyncio.api(serviceaccount=str(ACCOUNT), kubeconfig="")
     queue: asyncio.Queue[Any] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
-        workers = [group.create_task(work(queue)) for _ in range(WORKERS)]
-        async for _event, widget in api.async_watch(WIDGET, namespace=NAMESPACE):
-            report.handled(widget.name)
-            queue.put_nowait(widget)
-        for worker in workers:
-            worker.cancel()
+        for _ in range(WORKERS):
+            group.create_task(work(queue))
+        while True:
+            async for _event, widget in api.async_watch(WIDGET, namespace=NAMESPACE):
+                report.handled(widget.name)
+                queue.put_nowait(widget)
 
 
 async def work(queue: asyncio.Queue[Any]) -> None:

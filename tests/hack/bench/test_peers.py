@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import json
+from random import Random
 from typing import Any
 
 import pytest
 
 from hack.bench.peers.controller_process import records
+from hack.bench.peers.drawing import fault_data, speed_data
 from hack.bench.peers.environments import PEERS, PLOT_LOCK
+from hack.bench.peers.faulty_server import Break, Faults
 from hack.bench.peers.requests import CONTROLLER, Received, from_audit
-from hack.bench.peers.results import ROWS, Run, figures, table
+from hack.bench.peers.results import ROWS, Outcome, Run, behaviour_table, figures, table
+from hack.bench.peers.servers import WIDGETS, embedded_server, widget
 from hack.bench.peers.speed import delays, lag
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.transport import Request
 
 
 def event(**changes: Any) -> dict[str, Any]:
@@ -110,3 +118,58 @@ def test_lock_files_name_hashes_and_no_registry(lock: Any) -> None:
     text = lock.read_text()
     assert "--hash=sha256:" in text
     assert "://" not in text
+
+
+def outcome(peer: str, **changes: Any) -> Outcome:
+    values: dict[str, Any] = {"recovered": None, "ended": None, "requests": 3, "limit": 60.0}
+    return Outcome(peer=peer, fault="503 for a minute", **values | changes)
+
+
+OUTCOMES = (
+    pytest.param({"recovered": 1.0}, "recovered", "1 s, 3 requests", id="recovered"),
+    pytest.param({"ended": 2.0}, "ended", "ends after 2 s", id="ended"),
+    pytest.param({"requests": 1}, "unaware", "**not** in 60 s, 1 request", id="neither"),
+)
+
+
+@pytest.mark.parametrize(("changes", "kind", "text"), OUTCOMES)
+def test_outcome_has_a_kind_and_a_text(changes: dict[str, Any], kind: str, text: str) -> None:
+    found = outcome("kopf", **changes)
+    assert (found.kind, found.text) == (kind, text)
+
+
+def test_behaviour_has_a_row_for_each_fault() -> None:
+    outcomes = [outcome("upgrade_manager", recovered=1.0), outcome("kopf")]
+    lines = behaviour_table(outcomes).splitlines()
+    assert lines[2:] == ["| 503 for a minute | 1 s, 3 requests | **not** in 60 s, 3 requests |"]
+    (row,) = fault_data(outcomes)["rows"]
+    assert [cell["text"] for cell in row["cells"]] == ["1 s, 3 requests", "not in 60 s, 3 requests"]
+
+
+def test_plot_has_the_values_of_the_table() -> None:
+    data = speed_data([run("upgrade_manager", synced=2.0), run("kopf", synced=4.0)])
+    assert data["rows"][0] == {"name": "start to synced, s", "values": [2.0, 4.0], "labels": ["2", "4"]}
+    assert len(data["rows"]) == len(ROWS)
+
+
+async def first_line(faults: Faults, *, version: str, how: Break | None = None) -> Any:
+    """Return the first event of a watch that breaks; None at its end."""
+    request = Request(method="GET", path=WIDGETS.path(), query=(("watch", "true"), ("resourceVersion", version)))
+    async with faults.open(request) as stream:
+        if how is not None:
+            faults.break_watches(how)
+        line = await anext(stream.chunks(), None)
+    return json.loads(line) if line else None
+
+
+async def test_watches_end_with_410_before_the_compacted_version() -> None:
+    faults = Faults(embedded_server(), expired_as_event=True)
+    client = Client(faults.server, user_agent="bench", random=Random(0))
+    first, second = [objects.resource_version(await client.create(WIDGETS, widget(number))) for number in (0, 1)]
+    assert (await first_line(faults, version=first))["object"]["metadata"]["resourceVersion"] == second
+    assert await first_line(faults, version=first, how=Break.END) is None
+    assert (await first_line(faults, version=first, how=Break.EXPIRED))["object"]["code"] == 410
+    faults.compacted = int(first)
+    assert (await first_line(faults, version=first))["object"]["code"] == 410
+    faults.expired_as_event = False
+    assert (await first_line(faults, version=first))["code"] == 410

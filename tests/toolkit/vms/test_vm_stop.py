@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster.cluster_reader import create, named
+from tests.support.cluster.launchers import launch, protect, set_least
 from tests.support.cluster.vm_world import FIXED, set_instance, strategy, vm_world
 from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from upgrade_manager.api.keys import ANNOTATION_FORBIDDEN_STOPS, HARVESTER_SYSTEM, Component, JobType
@@ -18,8 +19,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     JOBS,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
@@ -31,33 +30,6 @@ JOB = component_name(PLAN, Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, n
 OTHER = {**FIXED, "name": "other"}
 
 
-async def launch(world: ToolkitWorld, name: str) -> None:
-    """Create the launcher Pod of a VM, which ends with its instance."""
-    found = await world.client.get(VIRTUAL_MACHINE_INSTANCES, name, namespace="default")
-    labels = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": objects.uid(found), "app": "db"}
-    spec = {"nodeName": NODE, "containers": [{"name": "compute", "image": "launcher"}]}
-    pod = named(f"virt-launcher-{name}", "default", labels=labels, spec=spec)
-    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": name, "uid": objects.uid(found)}
-    pod["metadata"]["ownerReferences"] = [owner]
-    await create(world.client, PODS, pod)
-    ready = [{"type": "Ready", "status": "True"}]
-    status = MergePatch({"status": {"phase": "Running", "conditions": ready}})
-    await world.client.patch(PODS, objects.name(pod), status, namespace="default", subresource="status")
-
-
-async def protect(world: ToolkitWorld, least: int) -> None:
-    """Let at least so many of the VMs run; the disruption controller counts them."""
-    selector = {"matchLabels": {"app": "db"}}
-    await create(
-        world.client, POD_DISRUPTION_BUDGETS, named("db", "default", spec={"minAvailable": least, "selector": selector})
-    )
-
-
-async def set_least(world: ToolkitWorld, least: int) -> None:
-    patch = MergePatch({"spec": {"minAvailable": least}})
-    await world.client.patch(POD_DISRUPTION_BUDGETS, "db", patch, namespace="default")
-
-
 async def begin(world: ToolkitWorld, *names: str, least: int) -> None:
     """Create the Job, launcher Pods and their budget, with our toolkit recorded."""
     containers = [{"name": "apply", "image": "toolkit"}]
@@ -66,8 +38,8 @@ async def begin(world: ToolkitWorld, *names: str, least: int) -> None:
     image = {"toolkitImage": {"repository": "me/own", "tag": "v9", "kind": "own"}}
     await world.client.patch(UPGRADE_PLANS, PLAN, MergePatch({"status": image}), subresource="status")
     for name in names:
-        await launch(world, name)
-    await protect(world, least)
+        await launch(world.client, name, app="db", node=NODE)
+    await protect(world.client, "db", least=least, app="db")
 
 
 async def reported(world: ToolkitWorld) -> tuple[str, ...]:
@@ -96,7 +68,7 @@ async def test_protected_vm_runs_until_its_budget_permits(tmp_path: Path) -> Non
         await wait(2 * 3600)
         assert await strategy(world, "fixed") == "Always"
         assert (await reported(world), await entries(world)) == (("default/fixed",), [])
-        await set_least(world, 0)
+        await set_least(world.client, "db", 0)
         await asyncio.wait_for(run, 60)
         assert await strategy(world, "fixed") == "Halted"
         assert (await reported(world), await entries(world)) == ((), ["StoppedVM.default.fixed"])
@@ -114,7 +86,7 @@ async def test_budget_that_permits_one_stop_permits_no_second(tmp_path: Path) ->
         await wait(600)
         assert {name: await strategy(world, name) for name in ("fixed", "other")} == states
         assert await reported(world) == tuple(f"default/{name}" for name in states if states[name] == "Always")
-        await set_least(world, 0)
+        await set_least(world.client, "db", 0)
         await asyncio.wait_for(run, 600)
 
 

@@ -11,12 +11,21 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.cluster.survey_world import NO_STATE_PARTITION, report
-from tests.support.managers.resumed_run import Work, comparable, cut_short, request_attempt, undisturbed
-from tests.support.managers.sweep import cases
-from tests.support.managers.toolkit_config import OWN
+from tests.support.managers.done_nodes import spared
+from tests.support.managers.resumed_run import (
+    Work,
+    comparable,
+    cut_short,
+    forget,
+    request_attempt,
+    skip_a_day,
+    undisturbed,
+)
+from tests.support.managers.toolkit_config import NEXT, OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states, phases_of
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_JOB_TYPE
+from upgrade_manager.api.phases import PHASE_SPECS, PHASE_VALUES, PhaseName
 from upgrade_manager.kube import objects
 
 THIRD = "node-1"
@@ -168,6 +177,7 @@ ROWS = {
         scenario="two-nodes",
         faults=fault("pre-drain", "node-1"),
         last="NodeUpgrading",
+        states={"node-0": "PostDrained", "node-1": "PreDrainFailed"},
         left=[*AROUND, *nodes("node-1")],
     ),
     "the images of the only node cannot be preloaded": Row(
@@ -195,13 +205,26 @@ DEFAULT = [
 ]
 
 
+#: One row for each last phase value and each state of a node that has failed.
+POINTS = {
+    (row.last, *(one for one in row.states.values() if one.endswith("Failed"))): name for name, row in ROWS.items()
+}
+DAY, NEW_MANAGER = "after a day", "by another manager"
+#: The attempt that follows at once is swept (test_attempts_sweep.py).
+CASES = [
+    *(pytest.param(what, DAY, id=f"{what}, {DAY}", marks=() if what in DEFAULT else pytest.mark.full) for what in ROWS),
+    *(pytest.param(what, NEW_MANAGER, id=f"{what}, {NEW_MANAGER}", marks=pytest.mark.full) for what in POINTS.values()),
+]
+
+
 @pytest.mark.rule(
     "control: an attempt creates what is left, and repeats no download, preload or node that is done",
     "control: an upgrade that was resumed ends as one that has never failed, but for its attempts",
+    "control: nothing of an attempt reaches a node that is done",
 )
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("what", cases(ROWS, default=DEFAULT))
-async def test_attempt_does_what_is_left_and_nothing_else(what: str) -> None:
+@pytest.mark.parametrize(("what", "when"), CASES)
+async def test_attempt_does_what_is_left_and_nothing_else(what: str, when: str) -> None:
     row = ROWS[what]
     scenario = RepairableScenario.of(row.scenario, **row.faults)
     async with Simulation(scenario) as simulation:
@@ -214,13 +237,35 @@ async def test_attempt_does_what_is_left_and_nothing_else(what: str) -> None:
             states = node_states(failed)
             assert states == states | row.states
             scenario.repair()
-            await request_attempt(stage, work, **row.mend)
-            plan = await stage.succeed()
-            assert work.of(2) == sorted(row.left)
-            assert [one["attempt"] for one in plan["status"]["attempts"]] == [1, 2]
-            assert stage.ledger.conflicts == []
-            # The scenario is repaired, so that this run never fails.
-            assert await comparable(stage) == await undisturbed(scenario, {**BY_VERSION, **row.mend})
+            if when == DAY:
+                await skip_a_day()
+                await forget(stage)
+                await go_on(stage, work, row)
+                entered = [event["message"] for event in await stage.events() if "Entering" in event["message"]]
+                assert entered == [f"Entering phase {phase}" for phase in phases_after(row.last)]
+                assert stage.ledger.conflicts == []
+        if when == NEW_MANAGER:
+            stage.options = NEXT
+            async with stage.life(seed="another manager"):
+                await go_on(stage, work, row)
+            assert (await stage.plan())["status"]["toolkitImage"]["tag"] == NEXT.toolkit.tag
+        # The scenario is repaired, so that this run never fails.
+        golden = await undisturbed(scenario, {**BY_VERSION, **row.mend}, options=stage.options)
+        assert await comparable(stage) == golden
+
+
+async def go_on(stage: UpgradeRun, work: Work, row: Row) -> None:
+    """Run the second attempt to its end."""
+    async with spared(stage):
+        await request_attempt(stage, work, **row.mend)
+        plan = await stage.succeed()
+    assert work.of(2) == sorted(row.left)
+    assert [one["attempt"] for one in plan["status"]["attempts"]] == [1, 2]
+
+
+def phases_after(last: str) -> list[PhaseName]:
+    """Return the phases that begin after that value."""
+    return [one.name for one in PHASE_SPECS if PHASE_VALUES.index(one.active) > PHASE_VALUES.index(last)]
 
 
 @pytest.mark.servers
@@ -246,7 +291,8 @@ async def test_upgrade_goes_on_after_a_failure_in_each_phase(simulate: Simulate)
                 assert phases_of(failed)[-2:] == [phase, "Failed"]
                 scenario.fail_next(following)
                 await request_attempt(stage, work)
-            plan = await stage.succeed()
+            async with spared(stage):
+                plan = await stage.succeed()
         assert work.of(2) == sorted(["Plan image-preload without node-0, node-1", *SURVEY])
         assert work.of(3) == sorted([*SURVEY, *COMPONENTS])
         first = next(node for node, state in node_states(failed).items() if state == "PostDrainFailed")

@@ -13,6 +13,7 @@ from tests.pipeline.test_attempts import AROUND, THIRD, nodes
 from tests.pipeline.test_attempts_repeated import CREATE, MISSING, end, failed_run, refused
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
+from tests.support.managers.done_nodes import spared
 from tests.support.managers.resumed_run import Work, comparable, denials, request_attempt, undisturbed
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
@@ -63,8 +64,9 @@ async def test_paused_node_of_the_failure_is_not_drained_twice() -> None:
             await stage.patch(spec={"nodeUpgradeOption": UNPAUSED})
             await stage.fail()
             scenario.repair()
-            await request_attempt(stage, work)
-            await stage.succeed()
+            async with spared(stage):
+                await request_attempt(stage, work)
+                await stage.succeed()
         assert work.of(2) == sorted([*AROUND, *nodes(SECOND, THIRD)])
 
 
@@ -211,11 +213,12 @@ async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str
             await stage.create_plan({**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": [*paused]}})
             states = node_states(await stage.fail())
             scenario.repair()
-            await request_attempt(stage, work)
-            if paused:
-                await stage.until_node("UpgradePaused", node="node-3")
-                await stage.patch(spec={"nodeUpgradeOption": UNPAUSED})
-            await stage.succeed()
+            async with spared(stage):
+                await request_attempt(stage, work)
+                if paused:
+                    await stage.until_node("UpgradePaused", node="node-3")
+                    await stage.patch(spec={"nodeUpgradeOption": UNPAUSED})
+                await stage.succeed()
         left = [node for node, state in states.items() if state != "PostDrained"]
         drained = [node for node in left if states[node] != "PostDrainFailed"]
         assert states[SECOND] == {"pre-drain": "PreDrainFailed", "post-drain": "PostDrainFailed"}[what]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -14,24 +14,32 @@ from hack.simulation import Simulation
 from tests.pipeline.test_attempts import AROUND, THIRD, nodes
 from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
-from tests.support.managers.resumed_run import Work, comparable, denials, request_attempt, undisturbed
+from tests.support.managers.done_nodes import spared
+from tests.support.managers.resumed_run import Work, comparable, denials, request_attempt, skip_a_day, undisturbed
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import EVENTS, JOBS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import JOBS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.owner import created_in
 
-DAY = 86_400.0
 #: The component of the Plan that does the work.
 PLANS = {"prepare": "image-preload", "skip-on": "skip-on"}
 
 
 @asynccontextmanager
 async def failed_run(
-    work: str, node: str = SECOND, *, spec: dict[str, Any] = BY_VERSION, name: str = "three-nodes"
+    work: str,
+    node: str = SECOND,
+    *,
+    spec: dict[str, Any] = BY_VERSION,
+    name: str = "three-nodes",
+    is_last: bool = True,
 ) -> AsyncIterator[tuple[UpgradeRun, Work, RepairableScenario]]:
-    """Run a manager whose plan has failed there, with a scenario that is repaired for what follows."""
+    """Run a manager whose plan has failed there, with a scenario that is repaired for what follows.
+
+    While the plan is the last one, nothing may reach the nodes that are done.
+    """
     scenario = RepairableScenario.of(name, **fault(work, node))
     async with Simulation(scenario) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
@@ -40,7 +48,8 @@ async def failed_run(
             await stage.create_plan(spec)
             await stage.fail()
             scenario.repair()
-            yield stage, made, scenario
+            async with spared(stage) if is_last else nullcontext():
+                yield stage, made, scenario
 
 
 async def end(stage: UpgradeRun, scenario: RepairableScenario) -> None:
@@ -89,7 +98,7 @@ async def test_failed_jobs_of_all_attempts_stay(works: tuple[str, str], *, is_de
         scenario.fail_next(second, SECOND)
         await request_attempt(stage, work)
         await stage.fail()
-        await asyncio.sleep(DAY)
+        await skip_a_day()
         one, two = await failed_jobs(stage)
         assert (f"-{PLANS[first]}-" in one, two.startswith(f"upgrade-node-upgrade-{second}-")) == (True, True)
         scenario.repair()
@@ -108,27 +117,6 @@ async def failed_jobs(stage: UpgradeRun) -> list[str]:
     return [objects.name(job) for job in sorted(failed, key=created_in)]
 
 
-@pytest.mark.parametrize("what", ["pre-drain", "post-drain"])
-@pytest.mark.full
-async def test_attempt_goes_on_after_a_day(what: str) -> None:
-    """The API server has forgotten all events, and users have removed what was kept."""
-    async with failed_run(what) as (stage, work, scenario):
-        await asyncio.sleep(DAY)
-        for event in (await stage.client.list(EVENTS)).items:
-            await stage.client.delete(EVENTS, objects.name(event), namespace=objects.namespace(event))
-        for job in (await stage.client.list(JOBS, namespace="harvester-system")).items:
-            await stage.client.delete(JOBS, objects.name(job), namespace="harvester-system")
-        await request_attempt(stage, work)
-        await end(stage, scenario)
-        drained = nodes(SECOND, THIRD) if what == "pre-drain" else nodes(THIRD, os=SECOND)
-        assert work.of(2) == sorted([*AROUND, *drained])
-        reasons = [event["reason"] for event in await stage.events()]
-        assert reasons.count("UpgradeSucceeded") == 1
-        # Only what the attempt itself enters and completes.
-        messages = [event["message"] for event in await stage.events()]
-        assert "Entering phase ISODownload" not in messages
-
-
 @pytest.mark.full
 async def test_manager_that_starts_later_begins_the_attempt() -> None:
     """No manager runs between the failure and the request."""
@@ -142,7 +130,7 @@ async def test_manager_that_starts_later_begins_the_attempt() -> None:
         scenario.repair()
         work.attempt = 2
         await stage.patch(spec={"attempt": 2})
-        await asyncio.sleep(DAY)
+        await skip_a_day()
         async with stage.life():
             await stage.until("NodeUpgrading")
             await end(stage, scenario)
@@ -173,7 +161,7 @@ CREATE = "Create a new UpgradePlan"
     "control: the webhook denies such an attempt; skip-webhook skips the checks of an attempt",
 )
 async def test_attempt_without_the_image_is_refused() -> None:
-    async with failed_run("post-drain") as (stage, work, _):
+    async with failed_run("post-drain", is_last=False) as (stage, work, _):
         await stage.client.delete(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", namespace="harvester-system")
         before = await created_objects(stage.simulation)
         work.attempt = 2
@@ -196,7 +184,7 @@ async def test_attempt_without_the_image_is_refused() -> None:
 @pytest.mark.parametrize("when", ["while it runs", "after its end"])
 @pytest.mark.thin
 async def test_attempt_after_another_plan_is_refused(spec: dict[str, Any], when: str) -> None:
-    async with failed_run("pre-drain", spec=spec) as (stage, _, _):
+    async with failed_run("pre-drain", spec=spec, is_last=False) as (stage, _, _):
         following = replace(stage, name="next")
         await following.create_plan(spec)
         await following.until_node("PreDraining", node=SECOND)

@@ -17,6 +17,7 @@ from tests.pipeline.test_plan_queue import HOLDINGS, queued
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
+from tests.support.managers.done_nodes import spared
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import Sweep, cases
 from tests.support.managers.toolkit_config import OWN
@@ -102,7 +103,7 @@ async def run(what: str, *, holder: str = "", interruption: Interruption = UNDIS
         before = len(stage.ledger.created)
         scenario.repair()
         await _request(stage, holder, **failing.mend)
-        async with restarted(stage, [interruption]) as managers:
+        async with spared(stage), restarted(stage, [interruption]) as managers:
             early = await _wait_in_queue(stage, holder, created=before) if holder else []
             await stage.until(SUCCEEDED)
             await stage.settle()

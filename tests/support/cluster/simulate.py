@@ -69,6 +69,10 @@ def fault(work: str, node: str = "") -> dict[str, Any]:
     }
 
 
+#: The fields of a scenario that `fault` changes.
+_FAULTS = ("faults", "upgrade_controller")
+
+
 class RepairableScenario(Scenario):
     """A scenario whose containers, imports and disks are as they should be after `repair`."""
 
@@ -85,6 +89,12 @@ class RepairableScenario(Scenario):
         # The actors read the fields of a model that others cannot change.
         self.__dict__["image_import"] = None
         self.__dict__["nodes"] = self.nodes.model_copy(update={"disks": {}})
+
+    def without_faults(self) -> Self:
+        """Return the scenario as if nothing had ever failed."""
+        self.repair()
+        usual: dict[str, Any] = {name: type(self).model_fields[name].get_default() for name in _FAULTS}
+        return self.model_copy(update=usual)
 
     def fail_next(self, work: str, node: str = "") -> None:
         """Let containers with that work fail from now on, and no others."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -9,24 +11,27 @@ from typing import Any
 
 from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
-from hack.scenario import Scenario
 from hack.simulation import Simulation
+from hack.virtual_time import VirtualEventLoop
 from tests.support.cluster.cluster_state import end_state
+from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, PLAN, REAL_STUCK, UpgradeRun
 from tests.support.programs.polling import eventually
 from tests.support.webhook import webhook
-from upgrade_manager.api.keys import LABEL_JOB_TYPE, LABEL_NODE
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_NODE
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.kube.resources import EVENTS, JOBS
 from upgrade_manager.kube.transport import Response
 from webhook.cluster import LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest
 
 _CREATED = 201
+_DAY = 86_400.0
 #: Kinds that an attempt must not create for what is done.
 _KINDS = {"Job", "Plan", "VirtualMachineImage", "Deployment", "Service"}
 #: The fields that only plans with further attempts have.
@@ -63,14 +68,24 @@ def _work(obj: Object, attempt: int) -> str:
     return f"{kind} {name.removeprefix(f'{PLAN}-').removesuffix(f'-a{attempt}')}{without}"
 
 
-async def undisturbed(scenario: Scenario, spec: dict[str, Any] = BY_VERSION) -> dict[str, Any]:
-    """Return the end state of a run that never fails."""
-    async with Simulation(scenario) as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan(spec)
-            await stage.succeed()
-            return await comparable(stage)
+#: End states by scenario and spec.
+_UNDISTURBED: dict[str, dict[str, Any]] = {}
+
+
+async def undisturbed(
+    scenario: RepairableScenario, spec: dict[str, Any] = BY_VERSION, *, options: RunOptions = OWN
+) -> dict[str, Any]:
+    """Return the end state of a run that never fails; of one run for all scenarios that differ in their faults."""
+    sound = scenario.without_faults()
+    key = f"{sound.model_dump_json()} {json.dumps(spec, sort_keys=True)} {options.toolkit.version}"
+    if key not in _UNDISTURBED:
+        async with Simulation(sound) as simulation:
+            stage = replace(await UpgradeRun.set_up(simulation), options=options)
+            async with stage.life():
+                await stage.create_plan(spec)
+                await stage.succeed()
+                _UNDISTURBED[key] = await comparable(stage)
+    return copy.deepcopy(_UNDISTURBED[key])
 
 
 async def comparable(stage: UpgradeRun) -> dict[str, Any]:
@@ -104,6 +119,22 @@ async def request_attempt(stage: UpgradeRun, work: Work, **spec: Any) -> None:
     assert await denials(stage, **change) == []
     await stage.patch(spec=change)
     await stage.until_plan(lambda plan: objects.status(plan).get("attempt") == work.attempt)
+
+
+async def skip_a_day() -> None:
+    """Let a day pass at once: what every program would have done in it is due at its end, once."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualEventLoop)
+    loop.jump(_DAY)
+    await asyncio.sleep(60)
+
+
+async def forget(stage: UpgradeRun) -> None:
+    """Remove all events, as the API server does it after an hour, and the Jobs, as users may."""
+    for event in (await stage.client.list(EVENTS)).items:
+        await stage.client.delete(EVENTS, objects.name(event), namespace=objects.namespace(event))
+    for job in (await stage.client.list(JOBS, namespace=HARVESTER_SYSTEM)).items:
+        await stage.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM)
 
 
 async def cut_short(stage: UpgradeRun, selector: str) -> None:

@@ -82,8 +82,11 @@ class Ledger(Forwarding):
         self.created: list[tuple[str, str]] = []
         #: Requests with status 409; a healthy run has none.
         self.conflicts: list[str] = []
+        self.writes: list[Request] = []
 
     async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            self.writes.append(request)
         answer = await self._inner.send(request)
         if request.method == "POST" and answer.status == _CREATED:
             self.created.append((request.path, objects.name(json.loads(answer.body))))

@@ -1,4 +1,4 @@
-"""What the check of nodes that are done notices."""
+"""The check that nothing reaches a node that is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches a node that is done while an attempt upgrades others: writes of its objects, and work that selects it.
+"""A check that nothing reaches a node that is done while an attempt upgrades others: no write, and no work for it.
 
 Managers' requests are checked on both API servers, and what others do, such as Rancher's drain, on the embedded one.
 """
@@ -30,7 +30,7 @@ PERMITTED: Mapping[str, str] = {
     Component.SKIP_OFF: "it ends that hold",
     Component.IMAGE_CLEANUP: "the end removes the old release's images from all nodes",
 }
-#: What changes in a node and in its machine plan at any time: heartbeats, probes, and what the agent reports.
+#: The changes of a node and its machine plan that come at any time: heartbeats, probes, and reports of the agent.
 _AT_ANY_TIME = (
     "status.",
     "data.",

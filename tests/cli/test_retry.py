@@ -14,6 +14,7 @@ from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.cli.plan_change import change_plan
 from upgrade_manager.cli.retry import requesting
+from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -37,6 +38,35 @@ HELD = [
     "Attempt 2 of demo waits, because spec.paused is true. To begin it: upgrade-manager continue demo",
     "It then goes on with phase NodeUpgrade",
 ]
+
+
+_TIME = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+POINT = {"type": "Paused", "status": "True", "message": "Paused", **_TIME}
+_PAUSED = "demo is paused: only a plan that has failed has a next attempt"
+WAYS = {
+    "Paused": f"{_PAUSED}. Remove spec.paused: upgrade-manager continue demo",
+    "PauseAfter": f"{_PAUSED}. Remove spec.nodeUpgradeOption.pauseAfter: upgrade-manager continue demo",
+    "PauseBefore": f"{_PAUSED}. Let node-1 go on: upgrade-manager continue demo node-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("paused", "reason"), [(True, ""), (True, "PauseAfter"), (False, "PauseAfter"), (False, "PauseBefore")]
+)
+def test_paused_plan_is_continued_and_not_retried(reason: str, *, paused: bool) -> None:
+    conditions = [{**POINT, "reason": reason}] if reason else []
+    nodes = {**_STATES, "node-1": {"state": "ImagePreloaded", "holds": "Drain"}} if reason == "PauseBefore" else _STATES
+    status = {"currentPhase": "NodeUpgrading", "conditions": conditions, "nodeUpgradeStatuses": nodes}
+    plan = {"metadata": {"name": "demo"}, "spec": {"paused": paused}, "status": status}
+    with pytest.raises(CommandError) as error:
+        requesting(plan)
+    assert str(error.value) == WAYS["Paused" if paused else reason]
+
+
+def test_plan_that_has_succeeded_is_not_called_paused() -> None:
+    plan = {"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": {"currentPhase": "Succeeded"}}
+    with pytest.raises(CommandError, match="demo is Succeeded: only a plan that has failed has a next attempt$"):
+        requesting(plan)
 
 
 async def test_attempt_is_requested_in_spite_of_writes_of_the_manager() -> None:
@@ -81,8 +111,7 @@ async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
             "reason": "TakenOver",
             "message": "UpgradePlan b has taken over. X",
         }
-        times = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
-        await cluster.set(attempt=2, conditions=[{**taken, **times}])
+        await cluster.set(attempt=2, conditions=[{**taken, **_TIME}])
         refused = await run("demo")
         assert refused.line == (
             "upgrade-manager: UpgradePlan b has taken over, so that this one has no further attempt. "

@@ -358,6 +358,20 @@ async def test_recovery_of_vms_is_said_to_be_off_after_an_hour(version: str, *, 
             assert objects.condition(plan, "VMRecoveryOff") == {}
 
 
+@pytest.mark.rule("control: an error before the queue is over with the next reconcile that succeeds")
+async def test_error_before_the_queue_is_over_in_it() -> None:
+    async with Simulation(actors=False) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        permit = stage.refuse("list", "clusters")
+        await stage.create_plan()
+        async with stage.life():
+            await stage.until_plan(lambda plan: condition(plan, "Degraded")[:2] == ("True", "ReconcileError"))
+            await HOLDINGS["a node that joins"].begin(simulation)
+            permit()
+            plan = await queued(stage, "Machine fleet-local/joins")
+            assert objects.condition(plan, "Degraded") == {}
+
+
 async def test_plan_in_the_queue_sends_no_requests() -> None:
     async with Simulation(actors=False) as simulation:
         await HOLDINGS["a node that joins"].begin(simulation)

@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_of, is_requested
-from upgrade_manager.api.holds import continue_command
+from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
+from upgrade_manager.api.holds import continue_command, held_nodes
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
@@ -69,12 +70,25 @@ def requesting(plan: Object) -> Object:
     """
     name = objects.name(plan)
     if objects.text(plan, "status", "currentPhase") != FAILED:
-        raise CommandError(f"{name} is {state_of_plan(plan)}: only a plan that has failed has a next attempt")
+        state = state_of_plan(plan)
+        way = "" if state.is_end or objects.is_deleting(plan) else _way_on(plan)
+        raise CommandError(f"{name} is {'paused' if way else state}: only a plan that has failed has a next attempt{way}")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
     if why := taken_over(objects.status(plan)):
         raise CommandError(f"{why}. Create a new UpgradePlan")
     return {} if is_requested(plan) else {"spec": {"attempt": attempt_of(objects.status(plan)) + 1}}
+
+
+def _way_on(plan: Object) -> str:
+    """Return the sentence with what lets a paused plan go on; empty for another plan."""
+    reason, name = objects.text(objects.condition(plan, PAUSED), "reason"), objects.name(plan)
+    if objects.is_true(plan, "spec", "paused"):
+        return f". Remove spec.paused: {continue_command(name)}"
+    if reason == PAUSE_AFTER:
+        return f". Remove spec.nodeUpgradeOption.pauseAfter: {continue_command(name)}"
+    node = next(iter(held_nodes(objects.status(plan))), "")
+    return f". Let {node} go on: {continue_command(name, node)}" if node else ""
 
 
 def lines_of(plan: Object) -> Iterator[str]:

@@ -14,6 +14,8 @@ from upgrade_manager.api.conditions import (
     AVAILABLE,
     CLEANING_UP,
     CONCURRENT_UPGRADE_BLOCKED,
+    DEGRADED,
+    RECONCILE_ERROR,
     WAITING,
     find_condition,
 )
@@ -92,6 +94,9 @@ async def wait(ctx: ReconcileContext, holder: Holder) -> float:
     since = _since(ctx)
     text = f"{holder}; {_STARTS}. {remedy_text(holder.ways_out)}"
     ctx.status.queue(text.rstrip(". "), since=format_time(since))
+    if (find_condition(ctx.status["conditions"], DEGRADED) or {}).get("reason") == RECONCILE_ERROR:
+        # This reconcile has succeeded. A record that another plan has taken over stays.
+        ctx.status.unmark(DEGRADED)
     times = [RETRY, (since + LONGEST - ctx.now()).total_seconds()]
     if not ctx.status.phase:
         # An attempt that waits counts as failed until it starts, so that Harvester recovers VMs.

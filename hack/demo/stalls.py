@@ -10,6 +10,7 @@ from hack.actors.freezer import PROCESSES, REGISTRY, REPOSITORY, RUNTIME, boot_o
 from hack.actors.machine_plan import DRAIN_OPTIONS, SECRET_SELECTOR, Plans, encoded
 from hack.actors.switch import KEY, NAMESPACE
 from hack.actors.tiers import tiers
+from hack.demo.budgets import forbid_evictions, protect_vm
 from hack.demo.commands import Create, Delete, Patch, creation, restart, scale
 from upgrade_manager.api.blockers import BlockerReason as Reason
 from upgrade_manager.api.keys import (
@@ -30,14 +31,11 @@ from upgrade_manager.kube.resources import (
     MACHINES,
     MANAGED_CHARTS,
     NODES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
     PROVISIONING_CLUSTERS,
     SECRETS,
     SERVICE_ACCOUNTS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
-    VIRTUAL_MACHINE_INSTANCES,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +53,6 @@ SUC, RANCHER = "system-upgrade-controller", "rancher"
 _TAINT = "example.com/maintenance"
 _WEBHOOK = "policy.example.com"
 _HOOK = "example.com/backup"
-_PINNED = {"spec": {"nodeSelector": {"zone": "a"}}}
 #: No disk has this tag.
 _DISK_TAG = "nvme"
 
@@ -131,6 +128,13 @@ async def _account(client: Client, _: Object) -> tuple[Sequence[Command], Sequen
     damage = Delete(resource=SERVICE_ACCOUNTS, name="harvester", namespace=HARVESTER_SYSTEM)
     text = "kubectl create serviceaccount -n harvester-system harvester"
     return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account), text=text)]
+
+
+async def _joining(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Let Rancher register a node that never boots."""
+    place = {"name": "custom-joining", "namespace": FLEET_LOCAL}
+    spec = {"clusterName": PROVISIONING_CLUSTER, "bootstrap": {}, "infrastructureRef": {}}
+    return [Create(resource=MACHINES, manifest={"metadata": place, "spec": spec})], [Delete(resource=MACHINES, **place)]
 
 
 async def _unmanaged(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
@@ -263,46 +267,6 @@ async def _dead_kubelet(client: Client, plan: Object) -> tuple[Sequence[Command]
     return await _frozen(kubelet_of(names[-1]))(client, plan)
 
 
-async def _budget(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
-    """Run a Pod on each node, none of which may be evicted."""
-    selector = {"app": "shop"}
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "shop", "uid": "shop", "controller": True}
-    damage = []
-    for name in sorted(objects.name(node) for node in (await client.list(NODES)).items):
-        place = {"name": f"shop-{name}", "namespace": "default", "labels": selector, "ownerReferences": [owner]}
-        spec = {"nodeName": name, "containers": [{"name": "shop", "image": "rancher/mirrored-pause:3.6"}]}
-        damage.append(Create(resource=PODS, manifest={"metadata": place, "spec": spec}))
-    metadata = {"name": "shop", "namespace": "default"}
-    budget = {"metadata": metadata, "spec": {"minAvailable": len(damage), "selector": {"matchLabels": selector}}}
-    damage.append(Create(resource=POD_DISRUPTION_BUDGETS, manifest=budget))
-    one = {"spec": {"minAvailable": None, "maxUnavailable": 1}}
-    return damage, [Patch(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default", body=one)]
-
-
-async def _protected_vm(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
-    """Keep a VM of the first node on it, and let a budget forbid that its launcher Pod stops."""
-    nodes = sorted(objects.name(node) for node in (await client.list(NODES)).items)
-    found = (await client.list(VIRTUAL_MACHINE_INSTANCES)).items
-    there = [one for one in found if objects.status(one).get("nodeName") == nodes[0]]
-    if not there:
-        return [], []
-    instance = min(there, key=objects.qualified_name)
-    name, namespace, uid = objects.name(instance), objects.namespace(instance), objects.uid(instance)
-    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": name, "uid": uid}
-    labels = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": uid, "app": "ledger"}
-    launcher = {"name": f"virt-launcher-{name}", "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
-    pod = {"nodeName": nodes[0], "containers": [{"name": "compute", "image": "rancher/mirrored-pause:3.6"}]}
-    place, selector = {"name": "ledger", "namespace": namespace}, {"matchLabels": {"app": "ledger"}}
-    budget = {"metadata": place, "spec": {"minAvailable": 1, "selector": selector}}
-    damage: list[Command] = [
-        Patch(resource=VIRTUAL_MACHINE_INSTANCES, name=name, namespace=namespace, body=_PINNED),
-        Create(resource=PODS, manifest={"metadata": launcher, "spec": pod}),
-        Create(resource=POD_DISRUPTION_BUDGETS, manifest=budget),
-    ]
-    none = {"spec": {"minAvailable": 0, "maxUnavailable": None}}
-    return damage, [Patch(resource=POD_DISRUPTION_BUDGETS, **place, body=none)]
-
-
 async def _paused_chart(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
     def patch(*, paused: bool) -> Patch:
         body = {"spec": {"paused": paused}}
@@ -359,11 +323,11 @@ STALLS: Mapping[str, Stall] = {
         Reason.NODE_NOT_BACK,
         stands_for="a reboot at the console of the node",
     ),
-    "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
+    "pdb": _stall("ClusterUpgrading", "an application allows no eviction", forbid_evictions, Reason.DRAIN_FAILING),
     "vm-budget": _stall(
         "ClusterUpgrading",
         "a VM cannot move, and a budget forbids to stop it",
-        _protected_vm,
+        protect_vm,
         Reason.EVICTION_FORBIDDEN,
     ),
     "migration": _stall(
@@ -380,6 +344,13 @@ STALLS: Mapping[str, Stall] = {
     "suspended": _stall("ClusterUpgrading", "a user suspends a Job of the upgrade", _suspended, Reason.JOB_SUSPENDED),
     "uncordoned": _stall(
         "NodeUpgrading", "a user uncordons the node that is to be drained", _uncordoned, Reason.NODE_UNCORDONED
+    ),
+    "joining": _stall(
+        "ImagePreloading",
+        "a node is registered, and does not join",
+        _joining,
+        Reason.HOLDER_ACTIVE,
+        stands_for="the decision that the node is not to join",
     ),
     "hook-foreign": _stall(
         "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN

@@ -65,7 +65,7 @@ def test_paused_plan_is_continued_and_not_retried(reason: str, *, paused: bool) 
 
 def test_plan_that_has_succeeded_is_not_called_paused() -> None:
     plan = {"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": {"currentPhase": "Succeeded"}}
-    with pytest.raises(CommandError, match="demo is Succeeded: only a plan that has failed has a next attempt$"):
+    with pytest.raises(CommandError, match=r"^demo is Succeeded: only a plan that has failed has a next attempt$"):
         requesting(plan)
 
 

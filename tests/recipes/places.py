@@ -238,7 +238,6 @@ _UNBROKEN = {
     "ImageMissing": "tests/pipeline/phases/test_survey_runs.py",
     "LedgerUnsettled": "tests/pipeline/node_upgrade/test_vm_restore_runs.py",
     "StrategyContested": "tests/pipeline/node_upgrade/test_contest.py",
-    "HolderActive": "tests/pipeline/test_holders.py",
     **dict.fromkeys(
         ("KubernetesVersionChanged", "NodeUnavailable", "MachineAmbiguous", "NoMigrationTarget", "CordonRefused"),
         "tests/pipeline/node_upgrade/test_gate.py",

@@ -72,7 +72,8 @@ def requesting(plan: Object) -> Object:
     if objects.text(plan, "status", "currentPhase") != FAILED:
         state = state_of_plan(plan)
         way = "" if state.is_end or objects.is_deleting(plan) else _way_on(plan)
-        raise CommandError(f"{name} is {'paused' if way else state}: only a plan that has failed has a next attempt{way}")
+        shown = "paused" if way else state
+        raise CommandError(f"{name} is {shown}: only a plan that has failed has a next attempt{way}")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
     if why := taken_over(objects.status(plan)):

@@ -343,9 +343,7 @@ CELLS = (
     ),
     *_cells("Longhorn", "LonghornManager", {"PostDrained": ("VolumeDegraded", "Volume", "pvc-")}, deadline=600.0),
     *_cells(
-        "Deployment controller",
-        "DeploymentController",
-        {"RepoCreating": ("RepositoryUnavailable", "Deployment", "upgrade-repo")},
+        "Deployment controller", "DeploymentController", {"RepoCreating": (_UNSERVED[0], "Deployment", "upgrade-repo")}
     ),
     *_cells("system-upgrade-controller", "system-upgrade-controller", {"ImagePreloading": _SUC, "CleaningUp": _SUC}),
     *_cells(
@@ -366,6 +364,7 @@ CELLS = (
     _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
     _object("Job that a user suspends", "suspended", "Job", "upgrade-cluster-upgrade", deadline=60.0),
     _object("node that a user uncordons", "uncordoned", "Node", "node-", deadline=5.0),
+    _object("node that does not join", "joining", "Machine", "custom-joining", deadline=5.0),
     _object("node that Rancher does not drain", "hook-lost", "Cluster", "local", deadline=5.0),
 )
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from upgrade_manager.api.keys import ToolkitKind
-from upgrade_manager.api.migration_failure import OnMigrationFailure, policy, read_policy, refusal, summary
+from upgrade_manager.api.migration_failure import (
+    OnMigrationFailure,
+    policy,
+    read_policy,
+    read_report,
+    refusal,
+    report_of,
+    summary,
+)
 
 OWN, HARVESTER = ToolkitKind.OWN, ToolkitKind.HARVESTER
 LEFT, STOPPED = "a VM whose migration fails is left to you", "a VM whose migration fails is stopped"
@@ -55,3 +63,18 @@ def test_only_harvesters_toolkit_refuses_to_wait(requested: object, kind: str, *
     why = refusal(requested, kind=kind)
     assert why.startswith("spec.nodeUpgradeOption.onMigrationFailure is Wait, and Harvester's toolkit") is refused
     assert ("Set it to Stop or remove it" in why) is bool(why) is refused
+
+
+@pytest.mark.parametrize("values", [{}, {"default/db": "stop", "default/web": 'a, b"c'}], ids=["none", "two"])
+def test_reported_values_are_read_again(values: dict[str, str]) -> None:
+    assert read_report(report_of(values)) == values
+
+
+def test_report_of_values_is_bounded() -> None:
+    values = {f"default/vm-{number:03}": "x" * 1000 for number in range(200)}
+    assert read_report(report_of(values)) == {f"default/vm-{number:03}": "x" * 40 for number in range(50)}
+
+
+@pytest.mark.parametrize("text", ["", "x", "[1]", "1", '{"default/db": 1}'])
+def test_other_texts_report_nothing(text: str) -> None:
+    assert read_report(text) == {}

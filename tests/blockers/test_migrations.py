@@ -28,12 +28,19 @@ def blockers(
     running: bool = False,
     evacuating: bool = False,
     waited: float = 0,
+    policies: str = "",
 ) -> Sequence[Blocker]:
     """Return the blockers of VMs that may leave for so many seconds, after the Job has waited for others."""
     since = view.ago(age)
     began = view.ago(age + waited)
     wait = EvacuationWait(
-        name=node, node=node, since=began, released=since, is_running=running, is_evacuating=evacuating
+        name=node,
+        node=node,
+        since=began,
+        released=since,
+        is_running=running,
+        is_evacuating=evacuating,
+        invalid_policies=policies,
     )
     return find_blockers(FINDERS, view, [wait], []).blockers
 
@@ -136,6 +143,20 @@ def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[A
     assert (blocker.reason, blocker.kind, blocker.name) == ("MigrationStuck", "VirtualMachineInstance", "db01")
     assert blocker.message == f"VirtualMachineInstance ns/db01: it does not leave node n1 ({why})"
     assert (blocker.remedy, blocker.node, blocker.since) == (remedy, "n1", view.ago(600))
+
+
+@pytest.mark.rule("nodes: an invalid policy of a VM is named where the VM holds up its node, as by an event")
+def test_invalid_policy_of_the_vm_is_named(view: FakeView) -> None:
+    view.found["VirtualMachineInstance"], view.found["Deployment"] = [instance(), instance("web")], [AVAILABLE]
+    first, other = blockers(view, policies='{"ns/db01":"stop"}')
+    assert first.message.endswith(
+        "(it has no migration; its annotation management.harvesterhci.io/on-migration-failure is 'stop', which is "
+        "neither Wait nor Stop, so that the upgrade does not stop it)"
+    )
+    assert first.remedy.startswith(
+        "(1) Correct the annotation of the VirtualMachine, or remove it (2) Migrate it: virtctl migrate db01 -n ns (3) "
+    )
+    assert other.message.endswith("(it has no migration)")
 
 
 def test_controller_that_does_not_run_is_named(view: FakeView) -> None:

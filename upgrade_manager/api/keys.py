@@ -51,6 +51,9 @@ ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
 #: On Jobs, set by the command that they run: the time since which users' PodDisruptionBudgets forbid to stop VMs, and
 #: these VMs, as in "2030-01-01T12:00:00Z default/db,default/web" (facts/forbidden_stops.py).
 ANNOTATION_FORBIDDEN_STOPS = f"{PREFIX}/forbidden-stops"
+#: On Jobs, set by the command that they run: the VMs whose annotation ANNOTATION_ON_MIGRATION_FAILURE has another value
+#: than it may have, with that value, as JSON (api/migration_failure.py).
+ANNOTATION_INVALID_POLICIES = f"{PREFIX}/invalid-policies"
 #: On Jobs that reboot their node: the Node's status.nodeInfo.bootID when the Job was created.
 ANNOTATION_BOOT_ID = f"{PREFIX}/boot-id"
 #: On such a Job: "Reboot" if its command holds before the reboot, so that its duration says nothing.

@@ -1,14 +1,19 @@
 """The treatment of VMs that could leave a node and do not: `spec.nodeUpgradeOption.onMigrationFailure`.
 
-The Jobs of our toolkit act by `policy` (toolkit/vms/stop_policy.py). The webhook and Initialize refuse by `refusal`
+The Jobs of our toolkit act by `policy`, and report values of VMs that are not valid (toolkit/vms/stop_policy.py). The webhook and Initialize refuse by `refusal`
 what Harvester's toolkit cannot do, and `status` and `preflight` show `summary`.
 """
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND, ToolkitKind
+from upgrade_manager.api.keys import ANNOTATION_ON_MIGRATION_FAILURE, ANNOTATION_TOOLKIT_KIND, ToolkitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FIELD = "spec.nodeUpgradeOption.onMigrationFailure"
 
@@ -23,6 +28,8 @@ class OnMigrationFailure(StrEnum):
 
 
 _POLICIES = {str(one): one for one in OnMigrationFailure}
+#: VMs that a Job reports, and characters of each value.
+_MAX_REPORTED, _MAX_SHOWN = 50, 40
 _HARVESTERS = "Harvester's toolkit (kind harvester)"
 
 
@@ -62,3 +69,26 @@ def summary(requested: object, *, kind: str) -> str:
     if kind == ToolkitKind.HARVESTER:
         return f"{holds}: {what}, as {_HARVESTERS} does"
     return f"{holds}: {what}" + (", by default" if read_policy(requested) is None else "")
+
+
+def report_of(values: Mapping[str, str]) -> str:
+    """Return the text by which a Job reports invalid values of VMs; empty without any."""
+    shown = {name: values[name][:_MAX_SHOWN] for name in sorted(values)[:_MAX_REPORTED]}
+    return json.dumps(shown, separators=(",", ":")) if shown else ""
+
+
+def read_report(text: str) -> dict[str, str]:
+    """Return the invalid values in that text, by the VMs' names; nothing of another text."""
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: value[:_MAX_SHOWN] for name, value in entries if isinstance(value, str)}
+
+
+def invalid(value: str) -> str:
+    """Return what an invalid value of a VM's annotation means."""
+    values = " nor ".join(OnMigrationFailure)
+    key = ANNOTATION_ON_MIGRATION_FAILURE
+    return f"its annotation {key} is {value!r}, which is neither {values}, so that the upgrade does not stop it"

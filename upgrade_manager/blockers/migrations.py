@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api import migration_failure
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.remedy import Remedy
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 #: KubeVirt's controller of migrations, and the remedy if it hangs.
 _CONTROLLER = "virt-controller"
 _RESTART = restart(HARVESTER_SYSTEM, _CONTROLLER)
+_CORRECT = Remedy("Correct the annotation of the VirtualMachine, or remove it")
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
 
@@ -135,6 +137,9 @@ def _blocker(
     why, remedies = obstacle.why, _remedies(obstacle)
     if stopped is not None:
         why, remedies = f"{why}; {stopped.problem}", stopped.remedies
+    value = migration_failure.read_report(wait.invalid_policies).get(f"{namespace}/{name}")
+    if value is not None:
+        why, remedies = f"{why}; {migration_failure.invalid(value)}", (_CORRECT, *remedies)
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",

@@ -224,6 +224,8 @@ class EvacuationWait(Wait):
     is_evacuating: bool = False
     #: The time since which the Job waits for KubeVirt's leftover PodDisruptionBudgets; None unless it does.
     at_budgets: datetime | None = None
+    #: The invalid values of VMs' annotation on-migration-failure, as the Job reports them.
+    invalid_policies: str = ""
 
     @property
     def progressed(self) -> datetime:

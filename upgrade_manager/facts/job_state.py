@@ -10,6 +10,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
     ANNOTATION_FORBIDDEN_STOPS,
     ANNOTATION_HOLDS,
+    ANNOTATION_INVALID_POLICIES,
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
@@ -72,6 +73,8 @@ class JobState:
     step: str = ""
     #: The VMs that users' PodDisruptionBudgets keep the Job's command from stopping, as an annotation; empty without.
     forbidden_stops: str = ""
+    #: The VMs whose annotation on-migration-failure is not valid, as an annotation; empty without.
+    invalid_policies: str = ""
     #: The id of the boot in which its node was when the Job was created; empty for other Jobs, and those of earlier
     #: versions.
     boot_id: str = ""
@@ -125,6 +128,7 @@ class JobState:
             request=labels.get(LABEL_REQUEST, ""),
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             forbidden_stops=annotations.get(ANNOTATION_FORBIDDEN_STOPS) or "",
+            invalid_policies=annotations.get(ANNOTATION_INVALID_POLICIES) or "",
             boot_id=annotations.get(ANNOTATION_BOOT_ID) or "",
             may_hold=ANNOTATION_HOLDS in annotations,
             created=metadata.get("creationTimestamp") or "",

@@ -15,6 +15,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
     ANNOTATION_FORBIDDEN_STOPS,
     ANNOTATION_HOLDS,
+    ANNOTATION_INVALID_POLICIES,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PROGRESS,
@@ -59,7 +60,14 @@ UNSEEN_TTL = 10.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset(
-    {ANNOTATION_BOOT_ID, ANNOTATION_FORBIDDEN_STOPS, ANNOTATION_HOLDS, ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME}
+    {
+        ANNOTATION_BOOT_ID,
+        ANNOTATION_FORBIDDEN_STOPS,
+        ANNOTATION_HOLDS,
+        ANNOTATION_INVALID_POLICIES,
+        ANNOTATION_PROGRESS,
+        ANNOTATION_PROGRESS_TIME,
+    }
 )
 #: Annotations and other metadata of a Node that the transform keeps unchanged.
 _NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})

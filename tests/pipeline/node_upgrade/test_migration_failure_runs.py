@@ -237,3 +237,19 @@ async def test_wait_that_comes_later_is_reported_as_ignored() -> None:
             found = [one["message"] for one in await stage.events("OptionIgnored")]
             assert len(found) == 1
             assert found[0].startswith("spec.nodeUpgradeOption.onMigrationFailure is Wait, and Harvester's toolkit")
+
+
+@pytest.mark.rule("nodes: an invalid policy of a VM is named where the VM holds up its node, as by an event")
+async def test_invalid_annotation_is_named_until_it_is_corrected() -> None:
+    async with Simulation(scenario("db")) as simulation:
+        stage = await begun(simulation)
+        await annotate(stage, "db", "stop")
+        async with stage.life():
+            await stage.create_plan(spec("Stop"))
+            (blocker,) = await blockers(stage, "db")
+            assert blocker.reason == "MigrationStuck"
+            assert f"its annotation {ANNOTATION_ON_MIGRATION_FAILURE} is 'stop', which is neither" in blocker.message
+            assert len(await stage.events("AnnotationInvalid")) == 1
+            assert await halted(stage) == []
+            await annotate(stage, "db", "Stop")
+            await until_drained(stage)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster.cluster_reader import create, named
 from tests.support.cluster.vm_world import FREE, vm_world
 from tests.support.toolkit.toolkit import PLAN
-from upgrade_manager.api.keys import ANNOTATION_ON_MIGRATION_FAILURE
+from upgrade_manager.api.keys import ANNOTATION_INVALID_POLICIES, ANNOTATION_ON_MIGRATION_FAILURE, HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import UPGRADE_PLANS, VIRTUAL_MACHINES
+from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS, VIRTUAL_MACHINES
 from upgrade_manager.toolkit.vms import stop_policy, vm_stop
 from upgrade_manager.toolkit.vms.vm_shutdown import vms_of_node
 
@@ -59,3 +60,19 @@ async def test_policy_decides_which_vms_are_stopped(
         vms = await vm_stop.read(context, await vms_of_node(context))
         assert len(vms) == 1
         assert bool(await stop_policy.to_stop(context, vms)) is stopped
+
+
+@pytest.mark.rule("nodes: an invalid policy of a VM is named where the VM holds up its node, as by an event")
+async def test_job_names_an_invalid_policy_until_it_is_corrected(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        pod = {"restartPolicy": "Never", "containers": [{"name": "apply", "image": "toolkit"}]}
+        job = named("drain", HARVESTER_SYSTEM, spec={"suspend": True, "template": {"spec": pod}})
+        await create(world.client, JOBS, job)
+        context = world.context(job="drain")
+        for value, reported in (("stop", '{"default/free":"stop"}'), ("Wait", None), ("no", '{"default/free":"no"}')):
+            marks = MergePatch({"metadata": {"annotations": {ANNOTATION_ON_MIGRATION_FAILURE: value}}})
+            await world.client.patch(VIRTUAL_MACHINES, "free", marks, namespace="default")
+            vms = await vm_stop.read(context, await vms_of_node(context))
+            assert await stop_policy.to_stop(context, vms) == []
+            found = await world.client.get(JOBS, "drain", namespace=HARVESTER_SYSTEM)
+            assert objects.annotations_of(found).get(ANNOTATION_INVALID_POLICIES) == reported

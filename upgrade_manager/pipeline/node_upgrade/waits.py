@@ -249,6 +249,7 @@ class NodeWaits:
             is_running=job.progress is Progress.RUNNING,
             is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not has_released,
             is_evacuating=is_evacuating or (not job.step and has_released),
+            invalid_policies=job.invalid_policies,
             at_budgets=parse_time(job.progressed) if job.step.endswith(f" {BUDGET_GATE}") else None,
         )
 

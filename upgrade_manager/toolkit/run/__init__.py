@@ -6,6 +6,7 @@ context          the objects that the steps work on
 own_plan         the UpgradePlan, by name and uid
 attempts         waits for earlier Pods that write to the same host
 ledger           records what a step is about to change, for the manager
+job_report       annotations of the Job about what its step waits for
 progress         shows the current step; `periodic_report` shows long work, `plan_events` are events on the UpgradePlan
 background_work  threads for work that blocks
 errors           the errors that end a command
@@ -17,6 +18,7 @@ __all__ = [
     "catalogue",
     "context",
     "errors",
+    "job_report",
     "ledger",
     "own_plan",
     "periodic_report",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_ON_MIGRATION_FAILURE
-from upgrade_manager.api.migration_failure import OnMigrationFailure, policy, read_policy
+from upgrade_manager.api.keys import ANNOTATION_INVALID_POLICIES, ANNOTATION_ON_MIGRATION_FAILURE
+from upgrade_manager.api.migration_failure import OnMigrationFailure, policy, read_policy, report_of
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
+from upgrade_manager.toolkit.run import job_report
 from upgrade_manager.toolkit.run.own_plan import wanted_plan
 from upgrade_manager.toolkit.run.plan_events import WARNING
 from upgrade_manager.toolkit.vms.restore_list import DETECTOR
@@ -52,9 +53,10 @@ def _of_plan(plan: Object) -> OnMigrationFailure:
 
 async def _warn_of_invalid(context: ToolkitContext, vms: Sequence[RunningVM]) -> None:
     values = {one.name: objects.annotations_of(one.machine or {}).get(_KEY) for one in vms}
-    bad = {name: value[:_MAX_SHOWN] for name, value in values.items() if value is not None and not read_policy(value)}
+    bad = {name: value for name, value in values.items() if value is not None and not read_policy(value)}
+    await job_report.report(context, ANNOTATION_INVALID_POLICIES, lambda _: report_of(bad))
     if bad:
-        names = name_list([f"{name} ({value!r})" for name, value in bad.items()])
+        names = name_list([f"{name} ({value[:_MAX_SHOWN]!r})" for name, value in bad.items()])
         text = f"Annotation {_KEY} is neither {_VALUES}, so that the upgrade does not stop these VMs: {names}"
         await context.events.record_once(DETECTOR, type_=WARNING, reason="AnnotationInvalid", message=text)
 

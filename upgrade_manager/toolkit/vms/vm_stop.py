@@ -6,35 +6,25 @@ blockers/forbidden_stops.py names the budgets.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
-
-from upgrade_manager.api.keys import ANNOTATION_FORBIDDEN_STOPS, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import ANNOTATION_FORBIDDEN_STOPS
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.forbidden_stops import LAUNCHERS, Permissions, read_report, report_of
 from upgrade_manager.facts.vm_obstacles import stopping, without_machine
 from upgrade_manager.facts.vm_start import is_stopping
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, POD_DISRUPTION_BUDGETS, PODS, VIRTUAL_MACHINES
-from upgrade_manager.toolkit.run import ledger
+from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS, VIRTUAL_MACHINES
+from upgrade_manager.toolkit.run import job_report, ledger
 from upgrade_manager.toolkit.vms import kubevirt, restore_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
-
-#: Seconds for the annotation of the Job; the command continues without it.
-_TIMEOUT = 5.0
-
-_log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningVM:
@@ -136,24 +126,10 @@ async def _request(context: ToolkitContext, vm: RunningVM) -> str:
 
 
 async def _report(context: ToolkitContext, names: Sequence[str]) -> None:
-    """Annotate the Job with the VMs that budgets keep running, for the manager; best effort."""
-    if not context.job:
-        return
-    try:
-        async with asyncio.timeout(_TIMEOUT):
-            job = await context.client.find(JOBS, context.job, namespace=HARVESTER_SYSTEM, metadata_only=True)
-            if job is not None:
-                await _annotate(context, objects.annotations_of(job), names)
-    except (KubeError, TimeoutError) as error:
-        _log.warning("forbidden stops not shown at the Job", job=context.job, error=str(error))
+    """Annotate the Job with the VMs that budgets keep running, for the manager."""
 
+    def value_of(present: str) -> str:
+        since = present.partition(" ")[0] if read_report(present) else ledger.now(context)
+        return report_of(names, since=since) if names else ""
 
-async def _annotate(context: ToolkitContext, annotations: Mapping[str, str], names: Sequence[str]) -> None:
-    key = ANNOTATION_FORBIDDEN_STOPS
-    known = read_report(annotations.get(key))
-    since = annotations[key].partition(" ")[0] if known else ledger.now(context)
-    value = report_of(names, since=since) if names else None
-    if annotations.get(key) != value:
-        patch = MergePatch({"metadata": {"annotations": {key: value}}})
-        await context.client.patch(JOBS, context.job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
-        _log.info("users' PodDisruptionBudgets forbid to stop VMs", vms=name_list(list(names)) or "none any more")
+    await job_report.report(context, ANNOTATION_FORBIDDEN_STOPS, value_of)

@@ -1,7 +1,8 @@
 """The treatment of VMs that could leave a node and do not: `spec.nodeUpgradeOption.onMigrationFailure`.
 
-The Jobs of our toolkit act by `policy`, and report values of VMs that are not valid (toolkit/vms/stop_policy.py). The webhook and Initialize refuse by `refusal`
-what Harvester's toolkit cannot do, and `status` and `preflight` show `summary`.
+The Jobs of our toolkit act by `policy`, and report values of VMs that are not valid (toolkit/vms/stop_policy.py). The
+webhook and Initialize refuse by `refusal` what Harvester's toolkit cannot do, and `status` and `preflight` show
+`summary`.
 """
 
 from __future__ import annotations

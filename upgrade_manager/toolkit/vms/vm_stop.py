@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningVM:
     """An instance, and its VirtualMachine, by which it is stopped."""

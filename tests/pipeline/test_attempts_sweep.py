@@ -13,8 +13,9 @@ from hack.simulation import Simulation
 from tests.pipeline.test_attempts import FULL_DISK, NO_IMPORT
 from tests.pipeline.test_crash_sweep_ends import mishaps
 from tests.pipeline.test_plan_pauses import DEFAULTS
-from tests.pipeline.test_plan_queue import HOLDINGS, queued
+from tests.pipeline.test_plan_queue import queued
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.holdings import HOLDINGS
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
 from tests.support.managers.done_nodes import spared

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.pipeline.test_holds import until_held
-from tests.pipeline.test_plan_queue import STATE, queued, started, upgrade
+from tests.pipeline.test_plan_queue import queued, started
 from tests.support.cluster.cluster_state import overridden_settings
+from tests.support.cluster.holdings import STATE, upgrade
 from tests.support.cluster.simulate import Simulate
 from tests.support.managers.begun_while_paused import holds
 from tests.support.managers.toolkit_config import OWN

@@ -7,40 +7,19 @@ import asyncio
 import pytest
 
 from hack.simulation import Simulation
-from tests.pipeline.test_plan_queue import HOLDINGS, STATE, Holding, upgrade
+from tests.support.cluster.holdings import HOLDINGS, Holding
 from tests.support.managers.upgrade import condition, node_states, started
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-UPGRADE = upgrade("in progress (state UpgradingNodes)", **{STATE: "UpgradingNodes"})
-APPEARING = {
-    "a built-in upgrade": UPGRADE,
-    "a node that joins": HOLDINGS["a node that joins"],
-    "an addon that is updated": HOLDINGS["an addon that is updated"],
-}
+APPEARING = {name: HOLDINGS[name] for name in ("a built-in upgrade", "a node that joins", "an addon that is updated")}
 #: Seconds after which a holder is a blocker; an addon's operation takes minutes.
 OVERDUE = {"Addon": 120.0}
 
 
-CONTROLLERS = {"Addon": "AddonController"}
-
-
 def overdue(holding: Holding) -> float:
     return OVERDUE.get(holding.resource.kind, 0.0) + 30.0
-
-
-async def begin(holding: Holding, simulation: Simulation) -> None:
-    """Begin it; the controller of the object hangs, so that it does not end it."""
-    if controller := CONTROLLERS.get(holding.resource.kind):
-        simulation.freezer.freeze(controller)
-    await holding.begin(simulation)
-
-
-async def finish(holding: Holding, simulation: Simulation) -> None:
-    await holding.finish(simulation)
-    if controller := CONTROLLERS.get(holding.resource.kind):
-        simulation.freezer.thaw(controller)
 
 
 def blocked_by(plan: Object, name: str) -> bool:
@@ -56,7 +35,7 @@ def blocked_by(plan: Object, name: str) -> bool:
 async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: str) -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until(reached)
-        await begin(holding, simulation)
+        await holding.hang(simulation)
         await stage.until(held)
         await asyncio.sleep(OVERDUE.get(holding.resource.kind, 0.0) / 2)
         early = blocked_by(await stage.plan(), holding.name)
@@ -66,7 +45,7 @@ async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: st
         assert (await stage.phase(), blocked_by(plan, holding.name)) == (held, True)
         assert holding.message in condition(plan, "Progressing")[2]
         assert condition(plan, "Degraded")[0] == "False"
-        await finish(holding, simulation)
+        await holding.finish(simulation)
         plan = await stage.succeed()
         assert "blockers" not in objects.status(plan)
 
@@ -76,11 +55,11 @@ async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: st
 async def test_holder_holds_the_next_node_back(holding: Holding) -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining")
-        await begin(holding, simulation)
+        await holding.hang(simulation)
         plan = await stage.until_plan(lambda plan: blocked_by(plan, holding.name), seconds=3600)
         states = node_states(plan)
         assert max(states.values()) == "PostDrained"
         await asyncio.sleep(overdue(holding))
         assert node_states(await stage.plan()) == states
-        await finish(holding, simulation)
+        await holding.finish(simulation)
         assert await stage.until_ended() == SUCCEEDED

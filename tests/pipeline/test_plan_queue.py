@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
+from tests.support.cluster.holdings import HOLDINGS, RANCHER, STATE, Holding, addon, machine, upgrade
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
 from upgrade_manager.api.attempts import UNKNOWN_TIME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    ADDONS,
-    JOBS,
-    MACHINES,
-    PROVISIONING_CLUSTERS,
-    SETTINGS,
-    UPGRADES,
-    Resource,
-)
+from upgrade_manager.kube.resources import SETTINGS
 from upgrade_manager.kube.transport import Request, Response, Transport
 
 #: Seconds in which a manager decides.
 WHILE = 5.0
 DAY = 24 * 3600.0
 FIRST, NODE = "UpgradePlan one is in progress", "node-0"
-STATE, CLEANUP = "harvesterhci.io/upgradeState", "harvesterhci.io/upgradeCleanup"
 HOOKS: dict[str, Any] = {
     "controlPlaneDrainOptions": {"preDrainHooks": [{"annotation": "management.harvesterhci.io/pre-hook"}]}
 }
@@ -49,129 +38,6 @@ class Counted(Forwarding):
     async def send(self, request: Request) -> Response:
         self.requests.append(f"{request.method} {request.path}")
         return await self._inner.send(request)
-
-
-def manifest(resource: Resource, name: str, namespace: str, **fields: Any) -> Object:
-    head = {"apiVersion": resource.api_version, "kind": resource.kind}
-    metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
-    return {**head, "metadata": metadata, **fields}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """An object that holds the cluster, and its end."""
-
-    resource: Resource
-    name: str
-    namespace: str
-    #: Of the object that is created; None for one that exists.
-    created: Object | None = None
-    #: Written to the status; None for none.
-    status: Object | None = None
-    #: A patch of metadata and spec.
-    changed: Object | None = None
-    #: The patch of the status that ends it; None deletes the object.
-    end: Object | None = None
-    message: str
-
-    async def begin(self, simulation: Simulation) -> None:
-        client = simulation.client()
-        if self.created is not None:
-            created = manifest(self.resource, self.name, self.namespace, **self.created)
-            await client.create(self.resource, created, namespace=self.namespace)
-        if self.changed is not None:
-            await self._patch(client, self.changed)
-        if self.status is not None:
-            await self._patch(client, {"status": self.status}, subresource="status")
-
-    async def finish(self, simulation: Simulation) -> None:
-        client = simulation.client()
-        if self.end is None:
-            await client.delete(self.resource, self.name, namespace=self.namespace)
-        else:
-            await self._patch(client, self.end)
-
-    async def _patch(self, client: Client, patch: Object, *, subresource: str = "") -> None:
-        name, place = self.name, self.namespace
-        await client.patch(self.resource, name, MergePatch(patch), namespace=place, subresource=subresource)
-
-
-def upgrade(message: str, **labels: str) -> Holding:
-    created = {"metadata": {"labels": labels}, "spec": {"version": "v1.8.0"}}
-    return Holding(
-        resource=UPGRADES,
-        name="hvst-upgrade",
-        namespace="harvester-system",
-        created=created,
-        end={"metadata": {"labels": {STATE: "Succeeded", CLEANUP: None}}},
-        message=f"Upgrade harvester-system/hvst-upgrade is {message}",
-    )
-
-
-def addon(state: str) -> Holding:
-    return Holding(
-        resource=ADDONS,
-        name="rancher-logging",
-        namespace="kube-system",
-        created={"spec": {"enabled": True, "repo": "x", "chart": "x", "version": "1", "valuesContent": ""}},
-        status={"status": state},
-        message=f"Addon kube-system/rancher-logging is in state {state}",
-    )
-
-
-def machine(message: str, status: Object) -> Holding:
-    return Holding(
-        resource=MACHINES,
-        name="joins",
-        namespace="fleet-local",
-        created={"spec": {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {}}},
-        status=status,
-        message=f"Machine fleet-local/joins {message}",
-    )
-
-
-ORPHAN = Holding(
-    resource=JOBS,
-    name="earlier-node-upgrade-post-drain-node-1",
-    namespace="harvester-system",
-    created={
-        "metadata": {
-            "labels": {
-                "management.harvesterhci.io/upgrade-component": "node-upgrade",
-                "management.harvesterhci.io/job-type": "post-drain",
-                "management.harvesterhci.io/upgrade-plan-uid": "of-no-plan",
-            }
-        },
-        "spec": {
-            "template": {
-                "metadata": {},
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x"}]},
-            }
-        },
-    },
-    status={"active": 1},
-    message="Job harvester-system/earlier-node-upgrade-post-drain-node-1 of an UpgradePlan that has ended still runs",
-)
-UPDATING = {"conditions": [{"type": "Updated", "status": "Unknown", "reason": "Waiting", "message": "machine-0"}]}
-RANCHER = Holding(
-    resource=PROVISIONING_CLUSTERS,
-    name="local",
-    namespace="fleet-local",
-    status={"ready": True, **UPDATING},
-    end={},
-    message="Cluster fleet-local/local is being updated by Rancher: Updated: machine-0",
-)
-HOLDINGS = {
-    "a new built-in upgrade": upgrade("in progress (no state yet)"),
-    "a built-in upgrade": upgrade("in progress (state UpgradingNodes)", **{STATE: "UpgradingNodes"}),
-    "a clean-up": upgrade("still cleaning up", **{STATE: "Failed", CLEANUP: "Pending"}),
-    "an orphaned Job": ORPHAN,
-    "a node that joins": machine("is in phase Provisioning, not Running", {"phase": "Provisioning"}),
-    "a Machine without a phase": machine("is not Running: it has no phase yet", {}),
-    "an addon that is enabled": addon("AddonEnabling"),
-    "an addon that is updated": addon("AddonUpdating"),
-    "an addon that is disabled": addon("AddonDisabling"),
-}
 
 
 async def queued(stage: UpgradeRun, message: str) -> Object:
@@ -205,31 +71,16 @@ async def test_plan_waits_for_a_holder_and_starts_after_it(holding: Holding) -> 
             assert [reason for reason, _ in await stage.warnings()][:1] == ["ConcurrentUpgradeBlocked"]
 
 
-@asynccontextmanager
-async def behind_rancher() -> AsyncIterator[UpgradeRun]:
-    """Provide a plan in the queue, while Rancher updates the cluster."""
+async def test_rancher_holds_a_plan_without_the_hooks_of_an_upgrade() -> None:
     async with Simulation(actors=False) as simulation:
         await RANCHER.begin(simulation)
         stage = await UpgradeRun.set_up(simulation)
         await stage.create_plan()
         async with stage.life():
             await queued(stage, RANCHER.message)
-            yield stage
-
-
-async def test_plan_starts_once_rancher_has_updated_the_cluster() -> None:
-    async with behind_rancher() as stage:
-        done = MergePatch({"status": {"ready": True, "conditions": [{"type": "Updated", "status": "True"}]}})
-        name, place = RANCHER.name, RANCHER.namespace
-        await stage.client.patch(PROVISIONING_CLUSTERS, name, done, namespace=place, subresource="status")
-        await stage.until_plan(lambda plan: phases_of(plan)[:1] == ["Initializing"], seconds=WHILE)
-
-
-async def test_rancher_holds_a_plan_without_the_hooks_of_an_upgrade() -> None:
-    async with behind_rancher() as stage:
-        # As a frozen upgrade leaves it: the next plan is what ends it.
-        await stage.patch_cluster(upgradeStrategy=HOOKS)
-        await started(stage)
+            # As a frozen upgrade leaves it: the next plan is what ends it.
+            await stage.patch_cluster(upgradeStrategy=HOOKS)
+            await started(stage)
 
 
 @pytest.mark.parametrize(

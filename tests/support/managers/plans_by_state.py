@@ -6,8 +6,8 @@ from hack import scenario as scenarios
 from hack.simulation import Simulation
 from tests.blockers.test_stalls import close, is_stalled
 from tests.pipeline.test_failures import FAILURES
-from tests.pipeline.test_plan_queue import HOLDINGS
 from tests.pipeline.test_unfit_clusters import TOOLKIT
+from tests.support.cluster.holdings import HOLDINGS
 from tests.support.managers.begun_while_paused import holds
 from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.keys import HARVESTER_SYSTEM

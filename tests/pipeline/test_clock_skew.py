@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.rule("blockers: ages are compared by the API server's clock")
 @pytest.mark.servers
 @pytest.mark.parametrize("skew", [90.0, -90.0], ids=["ahead", "behind"])
+@pytest.mark.thin
 async def test_wrong_clock_causes_no_warning(simulate: Simulate, skew: float) -> None:
     async with simulate() as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), skew=skew)

@@ -113,6 +113,7 @@ async def test_repository_is_restored_between_two_phases(simulate: Simulate) -> 
     ("phase", "disturb"), [("ImagePreloading", orphan_deployment), ("PostDraining", orphan_service)]
 )
 @pytest.mark.servers
+@pytest.mark.thin
 async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, disturb: Disturb) -> None:
     await assert_restored(simulate, phase, disturb)
 

@@ -38,6 +38,7 @@ from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
+@pytest.mark.thin
 async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
         before = await overridden_settings(simulation)

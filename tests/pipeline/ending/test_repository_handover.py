@@ -45,6 +45,7 @@ async def repository(stage: UpgradeRun) -> dict[str, Object]:
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 @pytest.mark.servers
+@pytest.mark.thin
 async def test_running_job_survives_deletion_with_its_repository(
     simulate: Simulate, spec: dict[str, Any], propagation: str
 ) -> None:

@@ -89,6 +89,7 @@ async def test_job_that_runs_needs_rancher(cluster: Harvester) -> None:
         pytest.param({"hang": True}, "attempt 1 of 3; running since ", id="it takes its time"),
     ],
 )
+@pytest.mark.thin
 async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], text: str) -> None:
     faults = [{"work": "manifests", **fault}]
     async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:

@@ -87,6 +87,7 @@ async def assert_clean(stage: UpgradeRun) -> None:
     ],
 )
 @pytest.mark.servers
+@pytest.mark.thin
 async def test_nodes_are_surveyed(
     simulate: Simulate, name: str, kind: str, spec: dict[str, Any], plans: list[str]
 ) -> None:

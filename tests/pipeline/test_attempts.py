@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ class Row:
 
 
 PRELOADED = dict.fromkeys(("node-0", THIRD, SECOND), "ImagePreloaded")
-FULL_DISK = {"nodes": {"disks": {THIRD: {"used_gib": 290}}}}
+FULL_DISK: dict[str, Any] = {"nodes": {"disks": {THIRD: {"used_gib": 290}}}}
 NO_IMPORT = {"image_import": {"attempts": 99, "message": "unexpected EOF"}}
 FINDING = {
     "faults": [{"work": "survey", "node": SECOND, "exit_code": 0, "message": report(SECOND, NO_STATE_PARTITION)}]
@@ -271,36 +272,40 @@ def phases_after(last: str) -> list[PhaseName]:
 @pytest.mark.servers
 @pytest.mark.long
 async def test_upgrade_goes_on_after_a_failure_in_each_phase(simulate: Simulate) -> None:
-    scenario = RepairableScenario.of(**fault("prepare", SECOND))
+    scenario = RepairableScenario.of(**FULL_DISK, **fault("prepare", SECOND))
     async with simulate(scenario) as simulation:
         settings = await overridden_settings(simulation)
         stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
         work = simulation.middleware.hook = Work()
         async with image_prefixes(simulation, "me/own"), stage.life():
             await stage.create_plan()
-            for phase, cut, following in (
-                ("ImagePreloading", "", "survey"),
-                ("ImagePreloading", "", "manifests"),
-                ("ClusterUpgrading", f"{LABEL_COMPONENT}=cluster-upgrade", "pre-drain"),
-                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=pre-drain", "post-drain"),
-                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=post-drain", ""),
+            for phase, cut, next_failure in (
+                ("Initializing", "", scenario.fail_next_import),
+                ("ISODownloading", "", partial(scenario.fail_next, "prepare", SECOND)),
+                ("ImagePreloading", "", partial(scenario.fail_next, "survey")),
+                ("ImagePreloading", "", partial(scenario.fail_next, "manifests")),
+                ("ClusterUpgrading", f"{LABEL_COMPONENT}=cluster-upgrade", partial(scenario.fail_next, "pre-drain")),
+                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=pre-drain", partial(scenario.fail_next, "post-drain")),
+                ("NodeUpgrading", f"{LABEL_JOB_TYPE}=post-drain", scenario.repair),
             ):
                 if cut and simulation.backend.has_controllers:
                     await cut_short(stage, cut)
                 failed = await stage.fail()
                 assert phases_of(failed)[-2:] == [phase, "Failed"]
-                scenario.fail_next(following)
+                next_failure()
                 await request_attempt(stage, work)
             async with spared(stage):
                 plan = await stage.succeed()
-        assert work.of(2) == sorted(["Plan image-preload without node-0, node-1", *SURVEY])
-        assert work.of(3) == sorted([*SURVEY, *COMPONENTS])
+        assert work.of(2) == ["VirtualMachineImage iso"]
+        assert work.of(3) == sorted([*ISO, *REPOSITORY, *PRELOAD])
+        assert work.of(4) == sorted(["Plan image-preload without node-0, node-1", *SURVEY])
+        assert work.of(5) == sorted([*SURVEY, *COMPONENTS])
         first = next(node for node, state in node_states(failed).items() if state == "PostDrainFailed")
-        assert work.of(4) == sorted([*COMPONENTS, "Plan skip-on", "Plan skip-off", f"pre-drain {first}"])
-        assert work.of(5) == sorted(["Plan skip-on", "Plan skip-off", *nodes(first)])
+        assert work.of(6) == sorted([*COMPONENTS, "Plan skip-on", "Plan skip-off", f"pre-drain {first}"])
+        assert work.of(7) == sorted(["Plan skip-on", "Plan skip-off", *nodes(first)])
         others = {"node-0", SECOND, THIRD} - {first}
-        assert work.of(6) == sorted([*AROUND, *nodes(*others, os=first)])
-        assert [one["attempt"] for one in plan["status"]["attempts"]] == [1, 2, 3, 4, 5, 6]
+        assert work.of(8) == sorted([*AROUND, *nodes(*others, os=first)])
+        assert [one["attempt"] for one in plan["status"]["attempts"]] == [*range(1, 9)]
         assert condition(plan, "Ready")[0] == "True"
         assert objects.condition(plan, "Stalled") == {}
         assert await overridden_settings(simulation) == settings

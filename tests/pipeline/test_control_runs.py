@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
+from tests.pipeline.test_attempts import SINGLE
 from tests.pipeline.test_holds import until_held
 from tests.pipeline.test_plan_queue import queued, started
 from tests.support.cluster.cluster_state import overridden_settings
-from tests.support.cluster.holdings import STATE, upgrade
-from tests.support.cluster.simulate import Simulate
+from tests.support.cluster.holdings import HOLDINGS
+from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.begun_while_paused import holds
+from tests.support.managers.resumed_run import Work, cut_short, request_attempt
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.managers.upgrade import BY_VERSION, PLAN, UpgradeRun, condition, node_states, phases_of
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager.api.history import rows_of
-from upgrade_manager.api.keys import ANNOTATION_CONTINUE, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import ANNOTATION_CONTINUE, HARVESTER_SYSTEM, LABEL_JOB_TYPE
 from upgrade_manager.api.names import history_config_map
 from upgrade_manager.api.node_states import upgraded_nodes
 from upgrade_manager.display.history import is_complete
@@ -91,20 +93,42 @@ async def test_upgrade_holds_at_each_kind_of_pause(simulate: Simulate) -> None:
         assert stage.ledger.conflicts == []
 
 
+#: The holders of which a real API server, or one of its controllers, shows each kind.
+IN_TURN = (
+    "a built-in upgrade",
+    "an orphaned Job",
+    "a node that joins",
+    "an addon that is updated",
+    "an update by Rancher",
+)
+
+
 @pytest.mark.servers
-async def test_queue_follows_a_built_in_upgrade(simulate: Simulate) -> None:
-    async with simulate("one-node") as simulation:
-        built_in = upgrade("in progress (state UpgradingNodes)", **{STATE: "UpgradingNodes"})
-        await built_in.begin(simulation)
-        first = await UpgradeRun.set_up(simulation, name="one")
+async def test_plan_follows_its_holders_and_its_own_failure(simulate: Simulate) -> None:
+    """Each holder begins before the one before it ends."""
+    scenario = RepairableScenario.of("one-node", **fault("single-node-upgrade"))
+    async with simulate(scenario) as simulation:
+        holdings = [HOLDINGS[name] for name in IN_TURN]
+        await holdings[0].hang(simulation)
+        first = replace(await UpgradeRun.set_up(simulation, name=PLAN), options=OWN)
         second = replace(first, name="two")
+        work = simulation.middleware.hook = Work()
         await first.create_plan()
-        async with first.life():
-            await queued(first, built_in.message)
+        async with image_prefixes(simulation, "me/own"), first.life():
+            for holding, following in zip(holdings, [*holdings[1:], None], strict=True):
+                await queued(first, holding.message)
+                if following is not None:
+                    await following.hang(simulation)
+                await holding.finish(simulation)
+            if simulation.backend.has_controllers:
+                await cut_short(first, f"{LABEL_JOB_TYPE}=single-node-upgrade")
+            failed = await first.fail()
+            assert node_states(failed) == {"node-0": "SingleNodeUpgradeFailed"}
+            scenario.repair()
+            await request_attempt(first, work)
             await second.create_plan()
-            await queued(second, "UpgradePlan one was created before this one, and starts first")
-            await built_in.finish(simulation)
-            await queued(second, "UpgradePlan one is in progress")
+            await queued(second, f"UpgradePlan {PLAN} is in progress")
             await first.succeed()
+            assert work.of(2) == sorted(SINGLE)
             # The cluster has the release already, so that it ends soon.
             await started(second)

@@ -40,6 +40,8 @@ class Holding:
     namespace: str
     #: Of the object that is created; None for one that exists.
     created: Object | None = None
+    #: A patch of metadata after that; None for none.
+    changed: Object | None = None
     #: Written to the status; None for none.
     status: Object | None = None
     #: The patch of the object that ends it; None deletes the object.
@@ -53,6 +55,8 @@ class Holding:
         if self.created is not None:
             created = manifest(self.resource, self.name, self.namespace, **self.created)
             await client.create(self.resource, created, namespace=self.namespace)
+        if self.changed is not None:
+            await self._patch(client, self.changed)
         # The real controller of Jobs counts their Pods.
         if self.status is not None and not (self.resource is JOBS and simulation.backend.has_controllers):
             await self._patch(client, {"status": self.status}, subresource="status")
@@ -131,7 +135,7 @@ def machine(message: str, status: Object) -> Holding:
     )
 
 
-_LABELS = {LABEL_COMPONENT: "node-upgrade", LABEL_JOB_TYPE: "post-drain", LABEL_PLAN_UID: "of-no-plan"}
+_LABELS = {LABEL_COMPONENT: "node-upgrade", LABEL_JOB_TYPE: "post-drain"}
 #: Its Pod never starts, and counts as active.
 _NOWHERE = {
     "restartPolicy": "Never",
@@ -143,6 +147,8 @@ ORPHAN = Holding(
     name="earlier-node-upgrade-post-drain-node-1",
     namespace=HARVESTER_SYSTEM,
     created={"metadata": {"labels": _LABELS}, "spec": {"template": {"metadata": {}, "spec": _NOWHERE}}},
+    # Without an active plan a policy refuses the creation of such a Job.
+    changed={"metadata": {"labels": {LABEL_PLAN_UID: "of-no-plan"}}},
     status={"active": 1},
     message="Job harvester-system/earlier-node-upgrade-post-drain-node-1 of an UpgradePlan that has ended still runs",
 )

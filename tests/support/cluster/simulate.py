@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 from hack import scenario as scenarios
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
-from hack.scenario import Fault, Scenario
+from hack.scenario import Fault, ImportFault, Scenario
 from hack.simulation import Simulation
 from tests.support.server.cluster_reset import reset
 from upgrade_manager.kube.client import Client
@@ -100,6 +100,11 @@ class RepairableScenario(Scenario):
         """Let containers with that work fail from now on, and no others."""
         self.repair()
         self._next = (Fault(work=work, node=node, message=TERMINATION_MESSAGE),)
+
+    def fail_next_import(self) -> None:
+        """Let no image be imported from now on."""
+        self.repair()
+        self.__dict__["image_import"] = ImportFault(attempts=99)
 
     def fault_of(self, work: str, node: str) -> Fault | None:
         """Return None after the repair, but for what fails next."""

@@ -39,7 +39,7 @@ def speed_data(runs: Sequence[Run]) -> dict[str, Any]:
         {"name": row.title, "values": values, "labels": [number(value) for value in values]}
         for row, *values in zip(ROWS, *columns.values(), strict=True)
     ]
-    return {"peers": _titles(columns), "rows": rows}
+    return {"peers": [PEERS[name].title for name in columns], "rows": rows}
 
 
 def fault_data(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -49,8 +49,7 @@ def fault_data(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         cell = {"text": outcome.text.replace("*", ""), "outcome": outcome.kind}
         rows.setdefault(outcome.fault, []).append(cell)
     peers = dict.fromkeys(outcome.peer for outcome in outcomes)
-    return {"peers": _titles(peers), "rows": [{"name": name, "cells": cells} for name, cells in rows.items()]}
-
-
-def _titles(peers: dict[str, Any]) -> list[str]:
-    return [f"{name} {PEERS[name].version}" for name in peers]
+    return {
+        "peers": [PEERS[name].title for name in peers],
+        "rows": [{"name": name, "cells": cells} for name, cells in rows.items()],
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -29,10 +30,14 @@ class Peer:
     command: tuple[str, ...]
 
     @property
-    def version(self) -> str:
-        """Return the version of its library."""
-        name = "aiohttp" if self.name == RAW else self.name.replace("_", "-")
-        found = re.search(rf"^{name}==(\S+)", self.lock.read_text(), re.MULTILINE | re.IGNORECASE)
+    def title(self) -> str:
+        """Return the name with the version of its library."""
+        if self.name == RAW:
+            return f"{RAW} (aiohttp {self._version('aiohttp')})"
+        return f"{self.name} {self._version(self.name)}"
+
+    def _version(self, library: str) -> str:
+        found = re.search(rf"^{library.replace('_', '-')}==(\S+)", self.lock.read_text(), re.MULTILINE)
         return found[1] if found else __version__
 
 
@@ -56,7 +61,17 @@ PEERS = {
         _peer(RAW),
     )
 }
+#: Environment variable with the names of the controllers to compare, with commas; by default all.
+_ONLY = "BENCH_PEERS"
 PLOT_LOCK = _LOCKS / "plot.txt"
+
+
+def chosen() -> list[Peer]:
+    """Return the controllers to compare, with their environments."""
+    peers = [PEERS[name] for name in os.environ.get(_ONLY, "").split(",") if name] or list(PEERS.values())
+    for peer in peers:
+        programs(peer.lock)
+    return peers
 
 
 def programs(lock: Path) -> Path:

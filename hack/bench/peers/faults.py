@@ -22,11 +22,10 @@ from hack.apiserver.status import StatusError
 from hack.bench.catalogue import Figure
 from hack.bench.peers.controller_process import ControllerProcess
 from hack.bench.peers.drawing import draw, fault_data
-from hack.bench.peers.environments import OWN, PEERS, programs
+from hack.bench.peers.environments import OWN, chosen
 from hack.bench.peers.faulty_server import Break, FaultyServer, faulty_server
 from hack.bench.peers.results import Outcome, behaviour_table
 from hack.bench.peers.servers import TOKEN, name
-from hack.bench.peers.speed import ONLY
 from hack.demo.processes import process_group
 from upgrade_manager.kube.objects import resource_version
 
@@ -118,21 +117,15 @@ FAULTS = (
 
 def measure() -> list[Figure]:
     """Run every controller under every fault, print the table, and draw it."""
-    peers = [PEERS[name] for name in os.environ.get(ONLY, "").split(",") if name] or list(PEERS.values())
-    for peer in peers:
-        programs(peer.lock)
     # A controller that ends may do so in the middle of a response.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
-    outcomes = asyncio.run(_all(peers))
+    outcomes = asyncio.run(_all(chosen()))
     print(f"\n{behaviour_table(outcomes)}\n", flush=True)
     draw("faults", fault_data(outcomes))
     own = [outcome for outcome in outcomes if outcome.peer == OWN]
     recovered = sum(outcome.recovered is not None for outcome in own)
-    return [
-        Figure(
-            name="faults that our controller recovers from", value=recovered, unit="", target=len(own), at_most=False
-        )
-    ]
+    name = f"faults that the controller with {OWN} recovers from"
+    return [Figure(name=name, value=recovered, unit="", target=len(own), at_most=False)]
 
 
 async def _all(peers: list[Peer]) -> list[Outcome]:

@@ -52,7 +52,7 @@ def faults(data: dict[str, Any], path: Path) -> None:
         cellText=[[cell["text"] for cell in row["cells"]] for row in rows],
         cellColours=[[OUTCOMES[cell["outcome"]] for cell in row["cells"]] for row in rows],
         rowLabels=[row["name"] for row in rows],
-        colLabels=[peer.replace(" ", "\n") for peer in peers],
+        colLabels=[peer.replace(" ", "\n", 1) for peer in peers],
         cellLoc="center",
         bbox=(0, 0, 1, 1),
     )

@@ -90,7 +90,7 @@ def medians(runs: Sequence[Run]) -> dict[str, list[float]]:
 def table(runs: Sequence[Run]) -> str:
     """Return the medians as a Markdown table."""
     columns = medians(runs)
-    titles = [f"{name} {PEERS[name].version}" for name in columns]
+    titles = [PEERS[name].title for name in columns]
     lines = [f"| | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
     for place, row in enumerate(ROWS):
         values = " | ".join(number(values[place]) for values in columns.values())
@@ -145,7 +145,7 @@ class Outcome:
         if self.recovered is not None:
             return f"{number(self.recovered)} s, {count}"
         if self.ended is not None:
-            return f"ends after {number(self.ended)} s"
+            return f"ends after {number(self.ended)} s, {count}"
         return f"**not** in {number(self.limit)} s, {count}"
 
 
@@ -153,7 +153,7 @@ def behaviour_table(outcomes: Sequence[Outcome]) -> str:
     """Return a row for each fault and a column for each controller, as a Markdown table."""
     cells = {(outcome.fault, outcome.peer): outcome.text for outcome in outcomes}
     peers = list(dict.fromkeys(outcome.peer for outcome in outcomes))
-    lines = [f"| | {' | '.join(f'{peer} {PEERS[peer].version}' for peer in peers)} |", "|---" * (len(peers) + 1) + "|"]
+    lines = [f"| | {' | '.join(PEERS[peer].title for peer in peers)} |", "|---" * (len(peers) + 1) + "|"]
     faults = dict.fromkeys(outcome.fault for outcome in outcomes)
     lines += [f"| {fault} | {' | '.join(cells[fault, peer] for peer in peers)} |" for fault in faults]
     return "\n".join(lines)

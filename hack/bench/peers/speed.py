@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hack.bench.peers.controller_process import ControllerProcess
 from hack.bench.peers.drawing import draw, speed_data
-from hack.bench.peers.environments import PEERS, RAW, programs
+from hack.bench.peers.environments import PEERS, RAW, chosen
 from hack.bench.peers.results import Run, figures, table
 from hack.bench.peers.servers import embedded, real
 from hack.control_plane.assets import AssetsError
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Serve: TypeAlias = Callable[[], AbstractAsyncContextManager[Server]]
     Writes: TypeAlias = Callable[[], Awaitable[None]]
 
-#: Environment variables for shorter runs: the rounds, the objects, and the controllers by name.
-ROUNDS, OBJECTS, ONLY = "BENCH_ROUNDS", "BENCH_OBJECTS", "BENCH_PEERS"
+#: Environment variables for shorter runs.
+ROUNDS, OBJECTS = "BENCH_ROUNDS", "BENCH_OBJECTS"
 PACED, BURST = 200, 600
 #: Seconds between two paced changes.
 PACE = 0.025
@@ -50,9 +50,7 @@ _SERVERS: dict[str, Serve] = {"real": real, "embedded": embedded}
 
 def measure() -> list[Figure]:
     """Run all rounds on both servers, print a table for each, and draw the first; the real one may be missing."""
-    peers = [PEERS[name] for name in os.environ.get(ONLY, "").split(",") if name] or list(PEERS.values())
-    for peer in peers:
-        programs(peer.lock)
+    peers = chosen()
     runs: dict[str, list[Run]] = {}
     for name, server in _SERVERS.items():
         try:

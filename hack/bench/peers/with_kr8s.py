@@ -1,7 +1,8 @@
 """The controller with kr8s.
 
-kr8s 0.20, "Working with custom resources": `new_class`; "Watching": `async for event, obj in api.watch(…)`. A watch
-begins with all objects and ends with the server's time-out, so it is opened again. The library has no queue.
+kr8s 0.20, "Object API": `new_class`; "Client API": `async for event, object in api.watch(…)`. A watch begins with all
+objects and ends with the server's time-out, so it is opened again, for ever, as "Build a simple operator" does with a
+list every 15 s; that guide recommends kopf for more. The library has no queue.
 """
 
 from __future__ import annotations

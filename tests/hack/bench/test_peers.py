@@ -14,6 +14,7 @@ from hack.bench.peers.requests import CONTROLLER, Received, from_audit
 from hack.bench.peers.results import ROWS, Outcome, Run, behaviour_table, figures, table
 from hack.bench.peers.servers import WIDGETS, embedded_server, widget
 from hack.bench.peers.speed import delays, lag
+from upgrade_manager import __version__
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.transport import Request
@@ -97,7 +98,7 @@ def test_table_has_the_medians_of_each_controller() -> None:
         run("kopf", synced=4.0),
     ]
     lines = table(runs).splitlines()
-    assert lines[0] == f"| | upgrade_manager {PEERS['upgrade_manager'].version} | kopf {PEERS['kopf'].version} |"
+    assert lines[0] == f"| | upgrade_manager {__version__} | {PEERS['kopf'].title} |"
     assert lines[2] == "| start to synced, s | 2 | 4 |"
     assert len(lines) == 2 + len(ROWS)
 
@@ -127,7 +128,7 @@ def outcome(peer: str, **changes: Any) -> Outcome:
 
 OUTCOMES = (
     pytest.param({"recovered": 1.0}, "recovered", "1 s, 3 requests", id="recovered"),
-    pytest.param({"ended": 2.0}, "ended", "ends after 2 s", id="ended"),
+    pytest.param({"ended": 2.0}, "ended", "ends after 2 s, 3 requests", id="ended"),
     pytest.param({"requests": 1}, "unaware", "**not** in 60 s, 1 request", id="neither"),
 )
 

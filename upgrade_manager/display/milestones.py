@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 #: The times of one node; the API server keeps events for an hour, so each may be absent.
 Milestones: TypeAlias = "Mapping[MilestoneReason, datetime]"
+#: The milestones of nodes, by attempt and node.
+ByAttempt: TypeAlias = "Mapping[int, Mapping[str, Milestones]]"
 
 
-def recorded_milestones(plan: Object, events: Sequence[Object]) -> dict[str, Milestones]:
-    """Return the milestones of all nodes in the plan's status, each of the last attempt that has it."""
-    found = milestones_by_attempt(plan, events).values()
-    nodes = objects.mapping(plan, "status", "nodeUpgradeStatuses")
+def latest_milestones(by_attempt: ByAttempt) -> dict[str, Milestones]:
+    """Return the milestones of all nodes, each of the last attempt that has it."""
+    found = by_attempt.values()
+    nodes = dict.fromkeys(name for one in found for name in one)
     return {name: {reason: time for one in found for reason, time in one[name].items()} for name in nodes}
 
 
-def milestones_by_attempt(plan: Object, events: Sequence[Object]) -> dict[int, dict[str, Milestones]]:
+def milestones_by_attempt(plan: Object, events: Sequence[Object]) -> ByAttempt:
     """Return the milestones of all nodes in the plan's status, by attempt, as many as the status records."""
     status = objects.mapping(plan, "status")
     uid, times, last = objects.text(plan, "metadata", "uid"), _first_times(events), attempt_of(status)

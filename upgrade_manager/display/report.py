@@ -17,7 +17,7 @@ from upgrade_manager.display.holdups import held_seconds, holdups
 from upgrade_manager.display.leader import NOT_READ
 from upgrade_manager.display.milestones import milestones_by_attempt
 from upgrade_manager.display.timeline import timeline
-from upgrade_manager.display.view import build, printable
+from upgrade_manager.display.view import printable, view_of
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ def report(
     """Return the report of a plan."""
     kept = remember(plan, history, events, nodes)
     plan, events, nodes = kept.plan, kept.events, kept.nodes
-    view = build(plan, events, now=now, pace=pace, lease=lease)
+    by_attempt = milestones_by_attempt(plan, events)
+    view = view_of(plan, events, by_attempt, now=now, pace=pace, lease=lease)
     returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
     recorded = {
-        number: {printable(name): times for name, times in found.items()}
-        for number, found in milestones_by_attempt(plan, events).items()
+        number: {printable(name): times for name, times in found.items()} for number, found in by_attempt.items()
     }
     bars = timeline(view, recorded, returned)
     held = holdups(plan, view)

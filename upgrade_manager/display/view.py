@@ -21,7 +21,13 @@ from upgrade_manager.display.attempts import attempt_rows, attempt_wait, awaits_
 from upgrade_manager.display.cleared import marked
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
-from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
+from upgrade_manager.display.milestones import (
+    ByAttempt,
+    Milestones,
+    event_time,
+    latest_milestones,
+    milestones_by_attempt,
+)
 from upgrade_manager.display.model import (
     BlockerRow,
     EventRow,
@@ -64,9 +70,16 @@ def build(
     plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE, lease: LeaseReading = NOT_READ
 ) -> View:
     """Build the view of a plan from its events, in any order, the pace of earlier upgrades, and the managers' Lease."""
+    return view_of(plan, events, milestones_by_attempt(plan, events), now=now, pace=pace, lease=lease)
+
+
+def view_of(
+    plan: Object, events: Sequence[Object], by_attempt: ByAttempt, *, now: datetime, pace: Pace, lease: LeaseReading
+) -> View:
+    """Build the view of a plan whose events, with the milestones in these, the caller has read."""
     status, state = objects.mapping(plan, "status"), state_of_plan(plan)
     times, started, ended, until = _span(plan, state, now=now)
-    nodes, rows = _nodes(plan, recorded_milestones(plan, events)), marked(map(_event, sorted(events, key=_order)))
+    nodes, rows = _nodes(plan, latest_milestones(by_attempt)), marked(map(_event, sorted(events, key=_order)))
     phases = _phases(plan, times, state, end=until)
     return View(
         plan=objects.name(plan),

@@ -49,6 +49,11 @@ def without_hooks_of(strategy: Any, annotations: Collection[str]) -> dict[str, A
     }
 
 
+def has_hooks(strategy: Any) -> bool:
+    """Return True if any drain options contain a hook of the manager."""
+    return bool(without_hooks_of(strategy, set(HOOKS.values())))
+
+
 def remove_command(strategy: Any, annotations: Collection[str]) -> str:
     """Return the command that removes the hooks of these annotations from Rancher's cluster.
 

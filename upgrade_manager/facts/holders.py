@@ -13,7 +13,7 @@ from upgrade_manager.api.in_progress import UPGRADE_PLANS, blocks_next_plan, is_
 from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, KIND
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.facts import addons, removal
-from upgrade_manager.facts.drain_hooks import HOOKS, without_hooks_of
+from upgrade_manager.facts.drain_hooks import has_hooks
 from upgrade_manager.facts.job_state import JobState, may_write_node
 from upgrade_manager.facts.machine_plan import is_running
 from upgrade_manager.facts.rancher_cluster import reported
@@ -128,8 +128,8 @@ def rancher(obj: Object) -> Holder | None:
     A frozen upgrade of an earlier plan is no holder, because the next plan is what ends it. A Cluster without the
     condition has never been changed.
     """
-    updated = objects.condition(obj, "Updated")
-    if updated.get("status", "True") == "True" or _has_hooks(obj):
+    updated, strategy = objects.condition(obj, "Updated"), objects.mapping(obj, "spec", "rkeConfig", "upgradeStrategy")
+    if updated.get("status", "True") == "True" or has_hooks(strategy):
         return None
     name = objects.name(obj)
     show = f"kubectl describe {PROVISIONING_CLUSTERS.name} -n {FLEET_LOCAL} {name}"
@@ -140,8 +140,3 @@ def rancher(obj: Object) -> Holder | None:
         why=f"is being updated by Rancher: {reported(obj) or 'condition Updated is not True'}",
         ways_out=(Remedy("Wait until it is updated, or repair it", command=show),),
     )
-
-
-def _has_hooks(cluster: Object) -> bool:
-    strategy = objects.mapping(cluster, "spec", "rkeConfig", "upgradeStrategy")
-    return bool(without_hooks_of(strategy, set(HOOKS.values())))

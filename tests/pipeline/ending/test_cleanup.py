@@ -11,6 +11,7 @@ import pytest
 from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.facts.drain_hooks import has_hooks
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
@@ -32,7 +33,7 @@ from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings.giving_back import give_back
-from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job

@@ -20,6 +20,7 @@ from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condi
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
+from upgrade_manager.facts.drain_hooks import has_hooks
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden, PreconditionFailed
@@ -39,7 +40,6 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.ending.failed_jobs import remove_ttl
 from upgrade_manager.pipeline.ending.takeover import take_over
-from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import cluster_upgrade_job, node_job, restore_job

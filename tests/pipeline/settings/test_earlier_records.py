@@ -12,6 +12,7 @@ from tests.pipeline.settings.test_rancher import OTHERS, annotate, local, stored
 from tests.support.cluster.harvester import RELEASE, Harvester
 from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.api.ledger import STRATEGY_FIELD
+from upgrade_manager.facts.drain_hooks import has_hooks
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
@@ -21,7 +22,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.settlement import name_unrecorded
 from upgrade_manager.pipeline.settings.earlier_records import adopt
 from upgrade_manager.pipeline.settings.giving_back import give_back
-from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks, without_hooks
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks, without_hooks
 
 RECORDED = {INTERVAL: "600", DESCHEDULER: "true"}
 OTHER = {"currentPhase": "CleaningUp"}

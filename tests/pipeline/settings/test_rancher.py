@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
+from upgrade_manager.facts.drain_hooks import has_hooks
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, Invalid
@@ -22,7 +23,7 @@ from upgrade_manager.pipeline.node_upgrade.effects import remove_acknowledgement
 from upgrade_manager.pipeline.settings import overrides, rancher
 from upgrade_manager.pipeline.settings.giving_back import give_back
 from upgrade_manager.pipeline.settings.rancher import generation, rke_config
-from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks, without_hooks
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks, without_hooks
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.nodes import POST, PRE
-from upgrade_manager.facts.drain_hooks import without_hooks_of
+from upgrade_manager.facts.drain_hooks import has_hooks, without_hooks_of
 from upgrade_manager.pipeline.settings.upgrade_strategy import (
-    has_hooks,
     holds_nodes,
     merge,
     with_hooks,

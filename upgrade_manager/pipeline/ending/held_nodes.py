@@ -20,6 +20,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts import drain_hooks
 from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -28,7 +29,7 @@ from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
 from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
-from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade, upgrade_strategy
+from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -159,7 +160,7 @@ async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
 
 
 def _has_hooks(cluster: Object) -> bool:
-    return upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
+    return drain_hooks.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
 
 
 async def _older_nodes(ctx: ReconcileContext, cluster: Object) -> list[str]:

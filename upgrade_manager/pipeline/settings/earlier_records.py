@@ -21,7 +21,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.facts import update_methods
+from upgrade_manager.facts import drain_hooks, update_methods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import ledger
@@ -140,7 +140,7 @@ async def _strategy(ctx: ReconcileContext) -> list[Entry]:
     if cluster is None or rancher.belongs_to_another(ctx, cluster):
         return []
     now = rancher.rke_config(cluster).get("upgradeStrategy")
-    if not upgrade_strategy.has_hooks(now):
+    if not drain_hooks.has_hooks(now):
         return []
     record = _recorded_cluster(ctx)
     _resume(ctx, cluster, record)

@@ -27,7 +27,7 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.remedy import Remedy
-from upgrade_manager.facts import rancher_cluster
+from upgrade_manager.facts import drain_hooks, rancher_cluster
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, KubeError, PreconditionFailed
@@ -76,7 +76,7 @@ def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool
         return generation(cluster) + 1
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
     # A generation that another client has set lacks the hooks.
-    is_known = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    is_known = drain_hooks.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     if recorded is not None and generation(cluster) >= recorded and is_patched and is_known:
         # Another client has removed the annotation, perhaps with the hooks.
         return None
@@ -139,7 +139,7 @@ def read_strategy(cluster: Object) -> tuple[Any, Any]:
 
 def has_lost_original(cluster: Object) -> bool:
     """Return True if the strategy has an earlier plan's hooks, and another client has removed the annotation."""
-    has_hooks = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    has_hooks = drain_hooks.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     return has_hooks and "upgradeStrategy" not in _record(cluster)
 
 
@@ -149,7 +149,7 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
     if cluster is None or belongs_to_another(ctx, cluster):
         return False
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
-    if not upgrade_strategy.has_hooks(now) and not _record(cluster):
+    if not drain_hooks.has_hooks(now) and not _record(cluster):
         # The strategy was not applied, or is reverted.
         reverted = now
     else:
@@ -235,7 +235,7 @@ def release(ctx: ReconcileContext) -> str:
 def _original(cluster: Object) -> Any:
     """Return the strategy before any upgrade, which a plan that ended early has recorded beside its hooks."""
     strategy = rke_config(cluster).get("upgradeStrategy")
-    if not upgrade_strategy.has_hooks(strategy):
+    if not drain_hooks.has_hooks(strategy):
         return strategy
     record = _record(cluster)
     return upgrade_strategy.without_hooks(record.get("upgradeStrategy", strategy))

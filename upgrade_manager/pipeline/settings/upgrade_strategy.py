@@ -38,13 +38,6 @@ def without_hooks(strategy: Any) -> dict[str, Any] | None:
     return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
 
 
-def has_hooks(strategy: Any) -> bool:
-    """Return True if any drain options contain a hook of the manager."""
-    return any(
-        _names(options, member, annotation) for options in options_of(strategy) for member, annotation in HOOKS.items()
-    )
-
-
 def holds_nodes(strategy: Any) -> bool:
     """Return True if control-plane and worker nodes are drained, and wait for both drain hooks of the manager."""
     return all(

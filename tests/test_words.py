@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 BANNED = {
     "whoever|nobody|somebody|someone|anybody|anyone": "the component or the user by name",
     "anew": "again",
-    "is no (?!longer|more)": "is not a",
+    "(?<!there )is no(?= (?!longer|more))": "is not a",
     "looks? again": "reconcile",
     "(?<=have )a look|takes a look": "read",
     "puts? back": "restore",

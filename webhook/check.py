@@ -44,7 +44,7 @@ class Subject:
 class Finding:
     """A problem with its remedies."""
 
-    #: Names the object, what is wrong with it, and what to do if that is no command.
+    #: Names the object, what is wrong with it, and what to do if that is not a command.
     problem: str
     #: A command stands in a remedy, so that a terminal shows it alone on its line.
     remedies: tuple[Remedy, ...] = ()

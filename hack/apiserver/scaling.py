@@ -58,7 +58,7 @@ def _scaled(obj: Object, scale: Object) -> Object:
     """Return the object with the replicas of a Scale, and its precondition."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int):
-        raise bad_request(f"spec.replicas is no number: {replicas}")
+        raise bad_request(f"spec.replicas is not a number: {replicas}")
     revision = (scale.get("metadata") or {}).get("resourceVersion") or obj["metadata"]["resourceVersion"]
     metadata = obj["metadata"] | {"resourceVersion": revision}
     return obj | {"metadata": metadata, "spec": obj["spec"] | {"replicas": replicas}}

@@ -243,7 +243,7 @@ async def _tokens(target: Target) -> list[Figure]:
     return [
         _figure(f"of {USERS} rotated tokens, passed at the first scrape", passed, PASS, at_most=False),
         _figure("TokenReviews of made-up tokens in a second", made_up / LONG, 10),
-        _figure("TokenReviews of what is no token", target.reviews.count - before, 0),
+        _figure("TokenReviews of what is not a token", target.reviews.count - before, 0),
     ]
 
 

@@ -1,7 +1,7 @@
 """Runs the commands of the manager's remedies as they stand in a blocker; disturbance.py mends by it.
 
 A blocker's remedies have alternatives, and commands that only show something: of them the demo runs those that undo its
-break. It runs them with the user's kubectl. Where there is none, or the remedy is no command, its client makes the
+break. It runs them with the user's kubectl. Where there is none, or the remedy is not a command, its client makes the
 change.
 """
 

@@ -49,7 +49,7 @@ def succeed(folder: Path) -> None:
 
 
 def values_in(content: bytes) -> dict[str, str] | None:
-    """Return the variables of an environment block, None for what is no block."""
+    """Return the variables of an environment block, None for what is not a block."""
     if not content.startswith(_FIRST.encode()):
         return None
     lines = content.decode().rstrip("#").splitlines()

@@ -134,7 +134,7 @@ def _elemental(machine: Machine, version: str) -> str:
         program = elemental(machine.environ, version)
     except AssetsError as error:
         return f"{error}, or set {ELEMENTAL} to the program of elemental 1.1.7 for x86_64"
-    return "" if machine.exists(program) else f"{ELEMENTAL}={program} is no file"
+    return "" if machine.exists(program) else f"{ELEMENTAL}={program} is not a file"
 
 
 #: By name, in the order of the report.

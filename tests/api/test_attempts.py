@@ -51,7 +51,7 @@ TWICE = attempts((0, 100), (1000, 1300), (5000, None))
         pytest.param([{"end": "x"}, {"begin": 7}, None, *TWICE[1:]], (900, 5100), 500, id="unreadable"),
     ],
 )
-def test_time_between_attempts_is_no_work(entries: list[Any], span: tuple[float, float], seconds: float) -> None:
+def test_time_between_attempts_is_not_work(entries: list[Any], span: tuple[float, float], seconds: float) -> None:
     begun, ended = (EPOCH + timedelta(seconds=one) for one in span)
     assert seconds_of_work({"attempts": entries}, begun, ended) == seconds
 

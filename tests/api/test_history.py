@@ -76,7 +76,7 @@ def test_text_of_a_row_is_one_line() -> None:
     "text",
     ["", "x", "2030-01-01T12:00:00Z", "2030-99-01T12:00:00Z Normal A b c", "yesterdayZ Normal A b c", 7, None, ["a"]],
 )
-def test_what_is_no_row_is_left_out(text: Any) -> None:
+def test_what_is_not_a_row_is_left_out(text: Any) -> None:
     assert rows_of({UPGRADE: text, "other": FIRST.line()}) == []
 
 

@@ -54,7 +54,7 @@ def test_nothing_is_recorded_while_none_is_cleared(before: object) -> None:
     assert with_ended([ENDED], entries_of([BUDGET]), [BUDGET], now=NOW) is None
 
 
-def test_blocker_that_does_not_fit_any_more_is_no_past_one() -> None:
+def test_blocker_that_does_not_fit_any_more_is_not_a_past_one() -> None:
     others = [SLOW] * 60
     assert with_ended([], entries_of([BUDGET]), [*others, BUDGET], now=NOW) is None
 

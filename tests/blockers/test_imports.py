@@ -124,7 +124,7 @@ def test_importer_that_does_not_run_is_named(view: FakeView) -> None:
     ]
 
 
-def test_young_importer_is_no_blocker_itself(view: FakeView) -> None:
+def test_young_importer_is_not_a_blocker_itself(view: FakeView) -> None:
     view.found["Pod"] = [pod(view, age=59, phase="Pending")]
     assert [one.reason for one in blockers(view, wait(view))] == ["ImportStuck"]
 

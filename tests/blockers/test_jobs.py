@@ -98,7 +98,7 @@ def test_newest_pod_is_named(view: FakeView) -> None:
         row(90, "Running", id="runs"),
     ],
 )
-def test_pod_that_is_no_blocker(view: FakeView, age: float, phase: str) -> None:
+def test_pod_that_is_not_a_blocker(view: FakeView, age: float, phase: str) -> None:
     view.found["Pod"] = [pod(view, age=age, phase=phase)]
     assert blockers(view, job(view)) == []
 

@@ -329,7 +329,7 @@ def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
         row(599, "n1", [instance()], 0, id="not overdue"),
         row(600, "n1", [], 2, id="empty node"),
         row(600, "n1", [instance(phase="Succeeded"), instance(phase="Failed")], 2, id="ended"),
-        row(600, "n" * 64, [instance()], 0, id="name that is no label value"),
+        row(600, "n" * 64, [instance()], 0, id="name that is not a label value"),
     ],
 )
 def test_evacuation_that_is_not_stuck(view: FakeView, age: float, node: str, instances: list[Any], reads: int) -> None:

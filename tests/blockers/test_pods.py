@@ -148,7 +148,7 @@ def test_pod_that_does_not_run(view: FakeView, found: dict[str, Any], reason: st
         row(pod(metadata={"deletionTimestamp": "x"}), id="deleting"),
     ],
 )
-def test_pod_that_runs_is_no_blocker(view: FakeView, found: dict[str, Any]) -> None:
+def test_pod_that_runs_is_not_a_blocker(view: FakeView, found: dict[str, Any]) -> None:
     assert pod_blocker(view, found, node="n1", since=NOON) is None
 
 
@@ -183,7 +183,7 @@ def test_crash_loop_is_one_blocker_in_all_its_states(view: FakeView, found: dict
         row({"containerStatuses": [{"restartCount": "1", "lastState": {"terminated": [1]}}]}, id="wrong types"),
     ],
 )
-def test_restarted_container_that_is_no_crash_loop(view: FakeView, container: dict[str, Any]) -> None:
+def test_restarted_container_that_is_not_a_crash_loop(view: FakeView, container: dict[str, Any]) -> None:
     assert pod_blocker(view, pod("Running", **container), node="", since=NOON) is None
 
 

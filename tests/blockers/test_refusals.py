@@ -173,7 +173,7 @@ async def test_refused_status_is_reported_in_the_status() -> None:
             await stage.succeed()
 
 
-async def test_lost_connection_is_no_refusal() -> None:
+async def test_lost_connection_is_not_a_refusal() -> None:
     async with Simulation() as simulation, started(simulation) as stage:
         rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=LoseRequest())
         simulation.middleware.add(rule)

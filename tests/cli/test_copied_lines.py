@@ -38,7 +38,7 @@ NOT_RUN = {
     "touch ": "it runs on a node",
     "curl ": "it runs on a node, for the server of the ISO",
     "upgrade-manager ": "tests/cli/test_check.py, test_remedies.py and test_retry.py run it",
-    "kubectl -n harvester-system describe deployment harvester-upgrade-manager": "the manager here is no Deployment",
+    "kubectl -n harvester-system describe deployment harvester-upgrade-manager": "the manager here is not a Deployment",
 }
 #: By beginning: commands that show an error, which is what they are for.
 FAILING = (

@@ -34,7 +34,7 @@ def lease(seconds: int) -> dict[str, Any]:
     return new_lease(LEASE, namespace=HARVESTER_SYSTEM, identity="pod-a_1", now=renewed)
 
 
-@pytest.mark.rule("status: a Lease that leader election has left behind is no alarm")
+@pytest.mark.rule("status: a Lease that leader election has left behind is not an alarm")
 @pytest.mark.parametrize(
     ("age", "reply", "state", "reads"),
     [

@@ -78,7 +78,7 @@ def test_failure_is_one_line(
     assert capsys.readouterr().err == (f"upgrade-manager: {text}\n" if text else "")
 
 
-def test_output_that_is_not_read_to_its_end_is_no_traceback() -> None:
+def test_output_that_is_not_read_to_its_end_is_not_a_traceback() -> None:
     script = (
         "import sys\n"
         "from upgrade_manager.cli.session import run_command\n"

@@ -34,7 +34,7 @@ def test_each_row_is_printed_under_its_place(capsys: pytest.CaptureFixture[str])
     [
         ("v1.6.1", "v1.7.1", "the step from v1.6 to v1.7 is not supported", 0),
         ("v1.8.0", "v1.9.0", "the steps from v1.8 to v1.9 are provisional", len(v1_8_to_v1_9.ROWS)),
-        ("v1.7.1", "newest", "newest is no release", 0),
+        ("v1.7.1", "newest", "newest is not a release", 0),
     ],
 )
 def test_refused_pair_has_the_rows_that_are_known(

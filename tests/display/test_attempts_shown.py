@@ -33,7 +33,7 @@ def page(plan: Object | None = None) -> Report:
     return report(plan or retried(), events(), [], [], now=moment(NOW))
 
 
-@pytest.mark.rule("status: the time between two attempts is no work, and counts in no duration")
+@pytest.mark.rule("status: the time between two attempts is not work, and counts in no duration")
 def test_durations_leave_out_the_time_between_attempts() -> None:
     shown = view()
     phase = next(row for row in shown.phases if row.name == "NodeUpgrade")
@@ -86,7 +86,7 @@ def test_plan_of_one_attempt_has_no_line_of_attempts() -> None:
     assert "attempt" not in shown.lower()
 
 
-@pytest.mark.rule("status: a failed plan whose next attempt is requested is no end")
+@pytest.mark.rule("status: a failed plan whose next attempt is requested is not an end")
 def test_requested_attempt_is_awaited() -> None:
     shown = view(requested())
     assert (shown.state, shown.status, shown.ended) == (PlanState.PENDING, "Pending", None)

@@ -55,7 +55,7 @@ def test_entry_without_both_times_is_left_out(entry: object) -> None:
     assert len(found(pastBlockers=[entry, PAST[0]])) == 1
 
 
-def test_end_before_the_begin_is_no_duration() -> None:
+def test_end_before_the_begin_is_not_a_duration() -> None:
     (one,) = found(pastBlockers=[{**PAST[0], "since": at(10), "until": at(5)}])
     assert (one.seconds, one.held) == (0, "")
     assert one.text == PAST[0]["message"]

@@ -290,7 +290,7 @@ def test_texts_are_single_printable_lines() -> None:
     assert build(plan(nodeUpgradeStatuses=longest), [], now=NOW).nodes[0].message == "x" * 1000
 
 
-def test_time_without_a_phase_is_no_start() -> None:
+def test_time_without_a_phase_is_not_a_start() -> None:
     entries = [{"phaseTransitionTimestamp": at(5)}, *times("Initializing")]
     view = build(plan(currentPhase="Initializing", phaseTransitionTimestamps=entries[::-1]), [], now=NOW)
     assert view.started == START

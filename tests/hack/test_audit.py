@@ -100,6 +100,6 @@ def test_real_tool_reads_every_lock() -> None:
     assert len(names) <= int(collected)
 
 
-def test_report_without_packages_is_no_success() -> None:
+def test_report_without_packages_is_not_a_success() -> None:
     program = [sys.executable, "-c", "print('{}')".format(json.dumps({"dependencies": []}))]
     assert audit.audit(program, [], limit=60).verdict == "audit: SKIPPED: pip-audit found no package"

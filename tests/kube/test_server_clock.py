@@ -110,7 +110,7 @@ async def test_streams_correct_the_clock_too() -> None:
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 01 Jan 2026 12:00:00"])
-async def test_header_that_is_no_time_is_ignored(date: str) -> None:
+async def test_header_that_is_not_a_time_is_ignored(date: str) -> None:
     server = Server(LocalClock(BEGIN), headers={"date": date})
     assert (await corrected(server)).now() == BEGIN
 

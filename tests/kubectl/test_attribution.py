@@ -109,7 +109,7 @@ async def test_exported_plan_gets_a_new_creator_and_the_manager_none(cluster: Cl
     await eventually(is_paused, seconds=SECONDS)
     assert await annotations_of(cluster) == before
     assert await changed_by(cluster) == NOT_RECORDED
-    # Nor is the manager reviewed: the name is no node.
+    # Nor is the manager reviewed: the name is not a node.
     await cluster.succeed(f"--as={MANAGER}", *pausing("node-9"))
 
 

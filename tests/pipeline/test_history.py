@@ -160,7 +160,7 @@ def refusing(cluster: Harvester, status: int) -> tuple[History, Middleware]:
 
 
 @pytest.mark.rule("pipeline: a history that cannot be written never stops an upgrade")
-async def test_refusal_is_no_error(cluster: Harvester, plan: Object) -> None:
+async def test_refusal_is_not_an_error(cluster: Harvester, plan: Object) -> None:
     found, _ = refusing(cluster, 403)
     add(found, plan, "A")
     await found.write(plan)

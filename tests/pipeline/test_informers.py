@@ -154,7 +154,7 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     }
     slim = slim_node(node)
     assert slim["metadata"] == {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
-    # The heartbeat of an unchanged node is no change.
+    # The heartbeat of an unchanged node is not a change.
     assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
     assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
     assert slim["status"]["addresses"] == [{"type": "InternalIP", "address": "10.0.0.1"}]

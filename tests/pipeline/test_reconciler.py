@@ -175,7 +175,7 @@ async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
 
 
 @pytest.mark.parametrize("forced", [False, True], ids=["cleaned up", "without its finalizer"])
-async def test_deleting_a_failing_plan_is_no_recovery(*, forced: bool) -> None:
+async def test_deleting_a_failing_plan_is_not_a_recovery(*, forced: bool) -> None:
     async with Simulation(actors=False) as simulation:
         with capture_logs() as lines:
             async with started(simulation, {"version": "v9.9.9"}) as stage:
@@ -269,7 +269,7 @@ async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate
 @pytest.mark.rule("pipeline: a concurrent change is never overwritten")
 @pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
-async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresource: str) -> None:
+async def test_conflict_is_retried_and_is_not_an_error(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
         stage = await UpgradeRun.set_up(simulation)
 
@@ -317,7 +317,7 @@ async def test_stale_cache_repeats_no_write() -> None:
             await assert_succeeds_once(stage, blinding)
 
 
-async def test_stopping_during_a_reconcile_is_no_error() -> None:
+async def test_stopping_during_a_reconcile_is_not_an_error() -> None:
     async with Simulation() as simulation:
         stage = await UpgradeRun.set_up(simulation)
         stopped = asyncio.Event()

@@ -33,7 +33,7 @@ def stored(*, generation: int = 3) -> StatusPatch:
 
 
 @pytest.mark.parametrize("old", [None, {"conditions": None}, {"conditions": ["odd"]}], ids=["none", "null", "odd"])
-def test_new_condition_is_no_detail(old: dict[str, Any] | None) -> None:
+def test_new_condition_is_not_a_detail(old: dict[str, Any] | None) -> None:
     patch = new_patch(old)
     patch.accept("Initializing", "v1.8.0")
     assert not only_details(patch, "")
@@ -42,7 +42,7 @@ def test_new_condition_is_no_detail(old: dict[str, Any] | None) -> None:
     assert not only_details(patch, "")
 
 
-def test_new_generation_is_no_detail() -> None:
+def test_new_generation_is_not_a_detail() -> None:
     patch = stored(generation=4)
     patch.waiting(JOB, "running")
     assert not only_details(patch, JOB)

@@ -102,7 +102,7 @@ async def test_nodes_that_rancher_passes_are_named_at_once(simulate: Simulate, l
             again = json.loads(blocker["remedy"].partition("-p '")[2].removesuffix("'"))
             await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(again), namespace=FLEET_LOCAL)
             await stage.until_plan(lambda plan: not objects.status(plan).get("blockers"), seconds=30)
-            # While Rancher drains the done nodes first, the node that waits for its turn is no reason to do so again.
+            # While Rancher drains the done nodes first, the node that waits for its turn does not let it do so again.
             while await stage.phase() != "Succeeded":
                 blockers = objects.status(await stage.plan()).get("blockers") or ()
                 assert "HookLost" not in [one["reason"] for one in blockers]

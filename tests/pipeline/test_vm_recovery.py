@@ -46,7 +46,7 @@ async def test_release_decides(cluster: Harvester, version: str, *, expected: bo
     assert message(ctx) == (text if expected else "")
 
 
-async def test_short_wait_is_no_matter(cluster: Harvester) -> None:
+async def test_short_wait_is_not_reported(cluster: Harvester) -> None:
     ctx = await running(cluster, "v1.9.0")
     assert await vm_recovery.report(ctx, since=ctx.now() - timedelta(minutes=59), todo=TODO) == pytest.approx(60, abs=2)
     assert message(ctx) == ""

@@ -32,7 +32,7 @@ def test_annotation_is_read_as_written() -> None:
     ["", "{", "[]", "null", "7", "{}", "[" * 100_000, json.dumps({"previous": "v1", "release": "v2", "os": 3})],
     ids=["empty", "broken", "list", "null", "number", "no fields", "deep", "wrong type"],
 )
-def test_invalid_annotation_is_no_upgrade(value: str) -> None:
+def test_invalid_annotation_is_not_an_upgrade(value: str) -> None:
     assert UnfinishedUpgrade.of(annotated(value)) is None
     assert UnfinishedUpgrade.of(None) is None
     assert UnfinishedUpgrade.of({"metadata": {"name": "local"}}) is None

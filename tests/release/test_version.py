@@ -107,7 +107,7 @@ CASES = [
     ("target with build metadata", "v1.8.0-rc1", "v1.7.0+up1", "", True, "a prerelease"),
     ("a minimum of v alone", "v1.1.0", "v1.7.0", "v", True, None),
     ("no target", "v1.1.0", "", "", True, "is invalid"),
-    ("a minimum that is no version", "v1.6.1", "v1.7.0", "soon", True, "cannot be compared"),
+    ("a minimum that is not a version", "v1.6.1", "v1.7.0", "soon", True, "cannot be compared"),
 ]
 
 

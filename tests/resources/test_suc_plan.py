@@ -64,7 +64,7 @@ def test_fields_of_all_plans(plan: dict[str, Any]) -> None:
         pytest.param("v1.7.0+up1", "r/t", "v1.7.0+up1", id="the controller itself replaces the plus"),
         pytest.param("t" * 63, "r/t", "t" * 63, id="as long as a label's value may be"),
         pytest.param("t" * 64, "r/t:" + "t" * 64, "t" * 57, id="a longer one comes with the image"),
-        pytest.param("v1.7.0-", "r/t:v1.7.0-", "", id="as does one that is no label's value"),
+        pytest.param("v1.7.0-", "r/t:v1.7.0-", "", id="as does one that is not a label's value"),
     ],
 )
 def test_every_tag_gives_valid_labels(tag: str, image: str, version: str) -> None:

@@ -139,7 +139,7 @@ async def test_pair_whose_read_failed_once_is_read_again(tmp_path: Path, monkeyp
 
 
 @pytest.mark.real_loop
-async def test_former_pair_that_returns_is_no_failure(tmp_path: Path) -> None:
+async def test_former_pair_that_returns_is_not_a_failure(tmp_path: Path) -> None:
     """Kubelet replaces the directory by a link: the former files may come back with the same metadata."""
     first = write(tmp_path, *new_pair())
     async with serving(await CertWatcher(tmp_path).context()) as port:

@@ -190,7 +190,7 @@ async def test_rotated_token_passes_at_its_first_scrape(peers: int) -> None:
     assert server.max_concurrent <= 4
 
 
-@pytest.mark.rule("security: a token that is no JSON web token costs no TokenReview")
+@pytest.mark.rule("security: a token that is not a JSON web token costs no TokenReview")
 async def test_opaque_tokens_do_not_use_up_the_reviews_of_their_peer() -> None:
     server = Reviews()
     authorizer = Scraped(server)

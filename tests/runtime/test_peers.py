@@ -52,7 +52,7 @@ def test_connection_gives_the_peer(transport: Mock | None, peer: Peer) -> None:
     assert peers().of(transport) == peer
 
 
-def test_text_that_is_no_address_gives_none() -> None:
+def test_text_that_is_not_an_address_gives_none() -> None:
     assert parse_address("kubernetes.default") is None
 
 

@@ -120,7 +120,7 @@ LATE = f"the body was not received within {BODY_TIMEOUT:g} s"
         pytest.param(with_head("Content-Length: 1\r\nTransfer-Encoding: chunked"), 400, "", id="contradiction"),
     ],
 )
-async def test_request_that_is_no_review_has_its_status(sent: list[bytes], status: int, text: str) -> None:
+async def test_request_that_is_not_a_review_has_its_status(sent: list[bytes], status: int, text: str) -> None:
     async with webhook() as server:
         response = await server.send(sent)
     assert response.status == status

@@ -67,7 +67,7 @@ class BlockerReason(StrEnum):
 
     @property
     def stalls(self) -> bool:
-        """False for a user's choice, which is no reason for a warning."""
+        """False for a user's choice, which is not a reason for a warning."""
         return self is not BlockerReason.NODE_PAUSED
 
 

@@ -32,7 +32,7 @@ def step_entries(steps: Iterable[Remedy]) -> list[dict[str, str]]:
 def with_reminders(known: list[dict[str, str]], steps: Iterable[Remedy]) -> list[dict[str, str]]:
     """Return the known entries with those of more steps, each once, after the first one, which has what to do.
 
-    A full list stays as it is: an entry that was left out is no new one.
+    A full list stays as it is: an entry that was left out is not a new one.
     """
     added = [entry for entry in step_entries(steps) if entry not in known]
     return known if len(known) == MAX_STEPS else fitting([*known[:1], *added, *known[1:]])

@@ -125,7 +125,7 @@ def addon(obj: Object) -> Holder | None:
 def rancher(obj: Object) -> Holder | None:
     """Return Rancher's cluster while Rancher changes its nodes, unless it waits at the drain hooks of an upgrade.
 
-    A frozen upgrade of an earlier plan is no holder, because the next plan is what ends it. A Cluster without the
+    A frozen upgrade of an earlier plan is not a holder, because the next plan is what ends it. A Cluster without the
     condition has never been changed.
     """
     updated, strategy = objects.condition(obj, "Updated"), objects.mapping(obj, "spec", "rkeConfig", "upgradeStrategy")

@@ -84,7 +84,7 @@ class Closed:
     why: str
     #: The remedies in their order, each with its command.
     ways_out: tuple[Remedy, ...]
-    #: True while the upgrade itself opens the row, so that it is no blocker.
+    #: True while the upgrade itself opens the row, so that it is not a blocker.
     is_passing: bool = False
 
     def __str__(self) -> str:

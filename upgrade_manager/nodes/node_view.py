@@ -299,7 +299,7 @@ def number_request(record: Requests, plan: MachinePlan, *, counted: int, generat
         acknowledged = max(record.seen, acknowledged, 1)
     number = acknowledged + hook.pending
     is_new = hook.pending and number > record.seen
-    # The hook of a drain that has not ended is no further drain: another client has removed the acknowledgement.
+    # The hook of a drain that has not ended is not a further drain: another client has removed the acknowledgement.
     if is_new and not (plan.post_drain.requested and acknowledged):
         record = replace(record, seen=number, generation=generation)
     is_used_up = acknowledged > max(record.acknowledged, counted)

@@ -117,7 +117,7 @@ async def ended(ctx: ReconcileContext) -> bool:
 
 
 async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
-    """Set the conditions of a paused plan; return its wait, which is no blocker where nothing runs."""
+    """Set the conditions of a paused plan; return its wait, which is not a blocker where nothing runs."""
     reason = _reason(ctx, may_hold=bool(waiting.held))
     if not reason:
         if _began(ctx) is None:

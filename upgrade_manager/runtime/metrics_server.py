@@ -77,7 +77,7 @@ def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):
-        # A version that is no number.
+        # A version that is not a number.
         return choose_encoder("")
 
 

@@ -61,7 +61,7 @@ class Faults:
             watch.break_off(how)
 
     async def send(self, request: Request) -> Response:
-        """Send a request that is no watch."""
+        """Send a request that is not a watch."""
         return self.refusal.response() if self.refusal else await self.server.send(request)
 
     @asynccontextmanager

@@ -186,18 +186,18 @@ def bomb() -> bytes:
 
 
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "empty": (lambda: b"", "is no bundle|has no manifest|cut"),
-    "text": (lambda: b"hello", "is no bundle: it is not compressed"),
-    "another gzip": (lambda: gzip.compress(b"x" * 2000), "is no bundle"),
+    "empty": (lambda: b"", "is not a bundle|has no manifest|cut"),
+    "text": (lambda: b"hello", "is not a bundle: it is not compressed"),
+    "another gzip": (lambda: gzip.compress(b"x" * 2000), "is not a bundle"),
     "cut": (lambda: GOOD[: len(GOOD) // 2], "is cut"),
-    "cut in the tar": (lambda: gzip.compress(gzip.decompress(GOOD)[:1500]), "is no bundle|cut|missing|damaged"),
-    "flipped": (lambda: GOOD[:40] + bytes([GOOD[40] ^ 255]) + GOOD[41:], "is no bundle|damaged|cut"),
+    "cut in the tar": (lambda: gzip.compress(gzip.decompress(GOOD)[:1500]), "is not a bundle|cut|missing|damaged"),
+    "flipped": (lambda: GOOD[:40] + bytes([GOOD[40] ^ 255]) + GOOD[41:], "is not a bundle|damaged|cut"),
     "no manifest": (lambda: tar_of(entry("a/b", b"c")), "it has no manifest.json"),
-    "a parent": (lambda: tar_of(entry("../../etc/passwd", b"c")), "which is no file of a bundle"),
-    "an inner parent": (lambda: tar_of(entry("a/../../b", b"c")), "which is no file of a bundle"),
-    "absolute": (lambda: tar_of(entry("/etc/passwd", b"c")), "which is no file of a bundle"),
-    "a link": (lambda: tar_of(entry("a/b", type=tarfile.SYMTYPE, linkname="/etc/passwd")), "is no file of a bundle"),
-    "a device": (lambda: tar_of(entry("a/b", type=tarfile.CHRTYPE)), "which is no file of a bundle"),
+    "a parent": (lambda: tar_of(entry("../../etc/passwd", b"c")), "which is not a file of a bundle"),
+    "an inner parent": (lambda: tar_of(entry("a/../../b", b"c")), "which is not a file of a bundle"),
+    "absolute": (lambda: tar_of(entry("/etc/passwd", b"c")), "which is not a file of a bundle"),
+    "a link": (lambda: tar_of(entry("a/b", type=tarfile.SYMTYPE, linkname="/etc/passwd")), "is not a file of a bundle"),
+    "a device": (lambda: tar_of(entry("a/b", type=tarfile.CHRTYPE)), "which is not a file of a bundle"),
     "a bomb": (bomb, "unpacks to more than"),
     "many files": (lambda: tar_of(*(entry(f"a/{one}") for one in range(10_001))), "more than 10000 files"),
     "no JSON": (lambda: packed("a", {MANIFEST: b"{"}), "manifest.json is damaged"),
@@ -208,9 +208,9 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
-@pytest.mark.rule("bundle: a file that is no bundle, or about another plan, is one line, with exit status 1")
+@pytest.mark.rule("bundle: a file that is not a bundle, or about another plan, is one line, with exit status 1")
 @pytest.mark.parametrize("name", BAD)
-def test_file_that_is_no_bundle_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_that_is_not_a_bundle_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make, text = BAD[name]
     file = tmp_path / "a.tgz"
     file.write_bytes(make())

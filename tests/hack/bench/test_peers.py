@@ -69,7 +69,7 @@ def test_watch_counts_when_it_begins(changes: dict[str, Any], count: int) -> Non
     assert len(list(from_audit(event(**changes)))) == count
 
 
-def test_refused_patch_is_no_report() -> None:
+def test_refused_patch_is_not_a_report() -> None:
     (found,) = from_audit(event(responseStatus={"code": 429}))
     assert not found.reports
 

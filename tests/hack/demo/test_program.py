@@ -32,5 +32,5 @@ def test_duration_is_that_of_both_clocks(rate: float, took: str) -> None:
     assert summary(build(plan, [], now=BEGIN), rate=rate).endswith(took)
 
 
-def test_deleted_plan_is_no_failure_of_the_demo() -> None:
+def test_deleted_plan_is_not_a_failure_of_the_demo() -> None:
     assert summary(None, rate=4.0) == "\nDeleted: the upgrade ended with its UpgradePlan."

@@ -166,7 +166,7 @@ async def test_watch_breaks(faults: Middleware, wire: RawClient, torn: bool) -> 
             await events.next()
 
 
-async def test_torn_line_is_no_event_to_lose(faults: Middleware, wire: RawClient) -> None:
+async def test_torn_line_is_not_an_event_to_lose(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Cut(events=1, clean=False, torn=True))
     arm(faults, Thin(probability=1, types=("BOOKMARK",)))
     await fill(wire, "ab")

@@ -56,7 +56,7 @@ def test_nothing_is_missing_from_a_complete_machine() -> None:
             {"environ": {"XDG_CACHE_HOME": "/nowhere"}},
             "is not built: run `make elemental` (once, about 2 minutes), or set ELEMENTAL to the program",
         ),
-        ("elemental-1.3.0", {"exists": lambda _: False}, "ELEMENTAL=/opt/elemental is no file"),
+        ("elemental-1.3.0", {"exists": lambda _: False}, "ELEMENTAL=/opt/elemental is not a file"),
         ("elemental-0.3.1", {}, "ELEMENTAL names the program that runs"),
     ],
 )

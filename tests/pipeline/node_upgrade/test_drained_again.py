@@ -62,7 +62,7 @@ async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgra
 
 
 @TARGETS
-async def test_prepared_node_is_no_target_of_a_node_drained_again(stage: NodeUpgradeRun) -> None:
+async def test_prepared_node_is_not_a_target_of_a_node_drained_again(stage: NodeUpgradeRun) -> None:
     """Harvester counts a schedulable witness node, which takes no VMs, so that it permits the cordon."""
     await prepare_after_done(stage)
     await stage.rancher("n1", pre=OPTIONS)

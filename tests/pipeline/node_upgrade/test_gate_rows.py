@@ -67,7 +67,7 @@ async def target_waits(stage: NodeUpgradeRun) -> list[str]:
 
 
 @TARGETS
-async def test_node_held_at_its_pre_drain_hook_is_no_target(stage: NodeUpgradeRun) -> None:
+async def test_node_held_at_its_pre_drain_hook_is_not_a_target(stage: NodeUpgradeRun) -> None:
     """Rancher drains it after the earlier tier, so that a user uncordons it."""
     await in_two_tiers(stage, pre=OPTIONS)
     await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
@@ -119,7 +119,7 @@ async def test_vm_that_only_a_held_node_takes_holds_its_node_back(
 
 
 @TARGETS
-async def test_held_node_that_rancher_drains_is_no_blocker(stage: NodeUpgradeRun) -> None:
+async def test_held_node_that_rancher_drains_is_not_a_blocker(stage: NodeUpgradeRun) -> None:
     """A user has acknowledged its hook: Rancher uncordons it at the end of its drain."""
     await set_up(stage, "n1", "n2", "n3")
     await stage.rancher("n2", pre=OPTIONS)
@@ -147,7 +147,7 @@ async def test_held_node_goes_first_if_a_vm_needs_it(stage: NodeUpgradeRun) -> N
 
 
 @TARGETS
-async def test_node_paused_at_its_hook_is_no_target(stage: NodeUpgradeRun) -> None:
+async def test_node_paused_at_its_hook_is_not_a_target(stage: NodeUpgradeRun) -> None:
     """Rancher drains n1 again, for instance after a change of the registries setting."""
     await set_up(stage, "n1", "n2", "n3")
     await roles(stage, "n1", RKE_ETCD_ROLE, RKE_INIT_NODE)
@@ -206,7 +206,7 @@ async def test_refused_plan_of_a_joined_node_closes_the_gate(stage: NodeUpgradeR
 
 
 @TARGETS
-async def test_joining_node_that_is_not_ready_is_no_target(stage: NodeUpgradeRun) -> None:
+async def test_joining_node_that_is_not_ready_is_not_a_target(stage: NodeUpgradeRun) -> None:
     """Its Machine does not name it yet."""
     await set_up(stage, "n1", "n2", kubelet=OLD_KUBERNETES)
     await stage.rancher("n2", post=OPTIONS)

@@ -142,7 +142,7 @@ async def test_node_with_another_hostname_is_named(cluster: Harvester) -> None:
         await host_plans.apply(ctx, SKIP)
 
 
-async def test_node_with_a_long_name_is_no_obstacle(cluster: Harvester) -> None:
+async def test_node_with_a_long_name_is_not_an_obstacle(cluster: Harvester) -> None:
     await cluster.nodes("n" * 64, **{"kubernetes.io/hostname": "n"})
     ctx = cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading"}))
     assert isinstance(await host_plans.apply(ctx, SKIP), Completed)

@@ -136,7 +136,7 @@ async def test_long_node_name_skips_the_phase_with_a_warning(cluster: Harvester)
         pytest.param(404, 404, "does not exist", id="neither"),
         pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt is empty", id="an empty list of the old one"),
         pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "is empty", id="comments alone"),
-        pytest.param(b"a/b:1\n", b"", "is empty", id="an empty one is no licence to remove everything"),
+        pytest.param(b"a/b:1\n", b"", "is empty", id="an empty one is not a licence to remove everything"),
         pytest.param(b"a/b:1\n", b"<html>\n", "is empty", id="nor is a page"),
         pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
     ],

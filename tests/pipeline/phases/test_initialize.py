@@ -245,7 +245,7 @@ async def test_recorded_version_counts_after_the_version_is_deleted(cluster: Har
         pytest.param("v1.7.0", "v1.6.2", "v1.6.1", "upgrade to v1.6.2 or later first", id="minimum version"),
         pytest.param("v1.6.1", "", "v1.6.1", "Nothing to do: all 2 nodes run v1.6.1", id="the running version"),
         pytest.param("v1.7.0", "", "v1.7.0", "", id="nodes that a failed upgrade left behind"),
-        pytest.param("daily", "v1.9.0", "v1.6.1", "daily is no release, and its steps are unknown", id="build"),
+        pytest.param("daily", "v1.9.0", "v1.6.1", "daily is not a release, and its steps are unknown", id="build"),
     ],
 )
 async def test_version_is_checked_before_the_download(

@@ -140,7 +140,7 @@ class TestChanges:
 
     @pytest.mark.rule("api: upgrade-toolkit-image and -kind may change before acceptance and after a failure")
     @pytest.mark.parametrize("phase", ["", FAILED], ids=["before acceptance", "Failed"])
-    async def test_change_outside_the_attempt_is_no_warning(self, cluster: Harvester, phase: str) -> None:
+    async def test_change_outside_the_attempt_is_not_a_warning(self, cluster: Harvester, phase: str) -> None:
         toolkit_image.report_changes(await planned(cluster, {IMAGE: "me/other"}, phase=phase))
         assert warnings(cluster) == []
 

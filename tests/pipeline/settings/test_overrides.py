@@ -215,7 +215,7 @@ async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> N
     await give_back(ctx, keep_strategy=False)
 
 
-@pytest.mark.rule("nodes: a refusal is no difference of values: it is raised and the record stays")
+@pytest.mark.rule("nodes: a refusal is not a difference of values: it is raised and the record stays")
 @pytest.mark.parametrize("error", [Invalid("refused"), Forbidden("refused")], ids=["400 or 422", "403"])
 async def test_refused_write_is_raised_and_stays_recorded(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: Exception

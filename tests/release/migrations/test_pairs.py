@@ -31,9 +31,9 @@ def test_known_pair_is_not_refused(current: str, target: str) -> None:
         ("v1.7.1", "v1.9.0", "the steps between these releases are unknown"),
         ("v1.5.0", "v1.6.0", "the steps between these releases are unknown"),
         ("v2.7.0", "v2.8.0", "the steps between these releases are unknown"),
-        ("v1.7.1", "master-1a2b3c4d", "master-1a2b3c4d is no release, and its steps are unknown"),
-        ("v1.7-head", "v1.8.0", "v1.7-head is no release, and its steps are unknown"),
-        ("", "v1.8.0", "an empty version is no release, and its steps are unknown"),
+        ("v1.7.1", "master-1a2b3c4d", "master-1a2b3c4d is not a release, and its steps are unknown"),
+        ("v1.7-head", "v1.8.0", "v1.7-head is not a release, and its steps are unknown"),
+        ("", "v1.8.0", "an empty version is not a release, and its steps are unknown"),
     ],
 )
 def test_other_pairs_are_refused_with_the_reason(current: str, target: str, why: str) -> None:

@@ -30,7 +30,7 @@ def on_terminal(view: View, width: int, height: int) -> str:
 
 
 def in_pipe(view: View) -> str:
-    """Return what is written where the output is no terminal."""
+    """Return what is written where the output is not a terminal."""
     output = io.StringIO()
     Report(Console(file=output, width=_PIPE)).show(view)
     return _stripped(output.getvalue())

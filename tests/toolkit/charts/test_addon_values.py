@@ -65,6 +65,6 @@ def test_only_the_tag_is_replaced(content: str, changed: str) -> None:
     ],
     ids=["anchor", "alias", "type", "folded"],
 )
-def test_tag_that_is_no_scalar_alone_is_refused(content: str) -> None:
+def test_tag_that_is_not_a_scalar_alone_is_refused(content: str) -> None:
     with pytest.raises(StepFailed, match=r"set it to v1\.8\.0"):
         with_image_tag(content, "v1.8.0")

@@ -66,7 +66,7 @@ _SLOW = ProgramTimedOut("crictl did not end within 300 s")
 
 @pytest.mark.usefixtures("mounted")
 @pytest.mark.parametrize("failure", [pytest.param(_REFUSED, id="refused"), pytest.param(_SLOW, id="timed-out")])
-async def test_failed_removal_is_no_failure(tmp_path: Path, failure: Output | ProgramTimedOut) -> None:
+async def test_failed_removal_is_not_a_failure(tmp_path: Path, failure: Output | ProgramTimedOut) -> None:
     async with toolkit_world(tmp_path) as world:
         world.programs.state.images = [OLD, SHORT, USED]
         await world.run(COMMAND, programs=_Failing(world.programs, failure))
@@ -82,7 +82,7 @@ async def test_containerd_that_does_not_answer_ends_the_command(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("mounted")
-async def test_output_that_is_no_list_fails(tmp_path: Path) -> None:
+async def test_output_that_is_not_a_list_fails(tmp_path: Path) -> None:
     async with toolkit_world(tmp_path) as world:
         world.programs.state.failing = {"crictl images": "connection refused"}
         with pytest.raises(StepFailed, match="crictl returned 1: connection refused"):

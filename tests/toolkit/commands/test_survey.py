@@ -183,7 +183,7 @@ async def test_finding(tmp_path: Path, change: Callable[[ToolkitWorld], object],
 @pytest.mark.parametrize(
     ("release", "is_known"), [pytest.param(NEW_OS, True, id="this release"), pytest.param("", False, id="another one")]
 )
-async def test_fallback_after_an_attempt_is_no_finding(tmp_path: Path, release: str, *, is_known: bool) -> None:
+async def test_fallback_after_an_attempt_is_not_a_finding(tmp_path: Path, release: str, *, is_known: bool) -> None:
     async with os_world(tmp_path) as world:
         await world.run("node post-drain")
         world.tree.write(RECORD, (world.tree.read(RECORD) or "").replace(NEW_OS, release or "Harvester v1.7.9"))

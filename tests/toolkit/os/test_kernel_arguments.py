@@ -232,7 +232,7 @@ async def test_value_that_cannot_be_restored_is_named(tmp_path: Path) -> None:
         pytest.param(
             GRUB_ENVIRONMENT,
             "boot=d\n",
-            "/oem/grubenv is no environment block of GRUB, which ignores it. Move it away, make a new one "
+            "/oem/grubenv is not an environment block of GRUB, which ignores it. Move it away, make a new one "
             "(grub2-editenv /oem/grubenv create), and set again what it had",
             id="no block",
         ),

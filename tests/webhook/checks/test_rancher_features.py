@@ -38,5 +38,5 @@ async def test_rancher_features(feature: Any, expected: list[str]) -> None:
     assert_messages(await find(CHECK, reader), expected)
 
 
-async def test_absent_feature_is_no_problem() -> None:
+async def test_absent_feature_is_not_a_problem() -> None:
     assert await find(CHECK, MemoryReader({RANCHER_FEATURES: []})) == []

@@ -18,7 +18,7 @@ from webhook.preflight.versions import Release, Releases, read_releases
 
 SUM = "ab" * 64
 NO_SUM = "Set spec.isoChecksum to the SHA-512 of the ISO: nothing shows that the ISO is the release's"
-BUILD = "master-1a2b3c4d is no release, and its steps are unknown. Known are the upgrades"
+BUILD = "master-1a2b3c4d is not a release, and its steps are unknown. Known are the upgrades"
 #: Name, minimum and URL of the Versions beside the scenario's v1.8.0.
 VERSIONS_BESIDE = [
     ("v1.9.0", "v1.8.0", "http://x/missing.iso"),

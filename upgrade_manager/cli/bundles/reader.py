@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.display.expectation import Pace
     from upgrade_manager.kube.objects import Object
 
-#: Bytes of a bundle once it is unpacked, of one of its files, and their number: more is no bundle.
+#: Bytes of a bundle once it is unpacked, of one of its files, and their number: more is not a bundle.
 _MAX_UNPACKED, _MAX_FILE, _MAX_FILES = 400_000_000, 16_000_000, 10_000
 _READ = frozenset({MANIFEST, contents.PLANS, contents.EVENTS, contents.NODES, HISTORY, LEASE})
 #: The errors of gzip and tar for a file that is none, or that ends early.
@@ -36,7 +36,7 @@ _UNREADABLE = (EOFError, OSError, tarfile.TarError, zlib.error, ValueError)
 
 
 class _Foreign(Exception):  # its text says what is wrong with the file
-    """The file is no bundle."""
+    """The file is not a bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +69,12 @@ def read_bundle(file: str, *, plan: str) -> Bundle:
     except OSError as error:
         if error.strerror:
             raise CommandError(f"{file} cannot be read: {error.strerror}") from error
-        text = f"{file} is no bundle: it is not compressed. Write one with upgrade-manager bundle"
+        text = f"{file} is not a bundle: it is not compressed. Write one with upgrade-manager bundle"
         raise CommandError(text) from error
     except EOFError as error:
         raise CommandError(f"{file} is cut: it ends before its end. Copy it again") from error
     except _UNREADABLE as error:
-        raise CommandError(f"{file} is no bundle, or damaged: {error}") from error
+        raise CommandError(f"{file} is not a bundle, or damaged: {error}") from error
 
 
 class _Limited:
@@ -87,7 +87,7 @@ class _Limited:
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes. Raises _Foreign."""
         if not 0 <= size <= self._left:
-            raise _Foreign(f"it unpacks to more than {_MAX_UNPACKED // 1_000_000} MB, so it is no bundle")
+            raise _Foreign(f"it unpacks to more than {_MAX_UNPACKED // 1_000_000} MB, so it is not a bundle")
         found = self._packed.read(size)
         self._left -= len(found)
         return found
@@ -101,9 +101,9 @@ def _files(packed: gzip.GzipFile) -> dict[str, bytes]:
         for number, entry in enumerate(tar, start=1):
             path = PurePosixPath(entry.name)
             if number > _MAX_FILES:
-                raise _Foreign(f"it has more than {_MAX_FILES} files, so it is no bundle")
+                raise _Foreign(f"it has more than {_MAX_FILES} files, so it is not a bundle")
             if path.is_absolute() or ".." in path.parts or not entry.isreg() or len(path.parts) < 2:  # noqa: PLR2004
-                raise _Foreign(f"it has {entry.name[:100]!r}, which is no file of a bundle")
+                raise _Foreign(f"it has {entry.name[:100]!r}, which is not a file of a bundle")
             inner = str(PurePosixPath(*path.parts[1:]))
             if inner in _READ:
                 if entry.size > _MAX_FILE:
@@ -116,7 +116,7 @@ def _files(packed: gzip.GzipFile) -> dict[str, bytes]:
 def _bundle(files: Mapping[str, bytes], wanted: str) -> Bundle:
     about = _parsed(files, MANIFEST)
     if not isinstance(about, dict) or "format" not in about:
-        raise _Foreign(f"it has no {MANIFEST}, so it is no bundle, or it is cut")
+        raise _Foreign(f"it has no {MANIFEST}, so it is not a bundle, or it is cut")
     if about["format"] != FORMAT:
         raise _Foreign(f"a manager of another version has written it ({objects.text(about, 'version')})")
     name, now = objects.text(about, "plan"), parse_time(about.get("time"))

@@ -27,7 +27,7 @@ _OF_UPGRADES = ("rke.cattle.io/", "management.harvesterhci.io/")
 _LARGE = ("images", "volumesAttached", "volumesInUse")
 _WORDS = r"passw(?:or)?d|passphrase|token|api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key"
 _VALUE = r"""(?P<value>\\?"[^"\\]*|\\?'[^'\\]*|[^\s"',;&}\])\\]+)"""
-#: A secret word and its value, in a log, a flag or a document. The name of an object, such as b-token, is no such word.
+#: A secret word with its value, in a log, a flag or a file. The name of an object, such as b-token, is not such a word.
 _ASSIGNED = tuple(
     re.compile(rf"(?P<name>{name}){_VALUE}", re.IGNORECASE)
     for name in (

@@ -96,4 +96,4 @@ def _are_releases(*versions: str) -> bool:
 
 def _of_build(current: str, target: str) -> str:
     build = target if minor_of(target) is None else current
-    return f"{build or 'an empty version'} is no release, and its steps are unknown"
+    return f"{build or 'an empty version'} is not a release, and its steps are unknown"

@@ -99,7 +99,7 @@ async def _config(context: ToolkitContext) -> Object:
 
 
 def _parsed(config_map: Object | None) -> Object:
-    """Return the configuration; empty without the ConfigMap. Raises StepFailed for a text that is no configuration."""
+    """Return the configuration; empty without the ConfigMap. Raises StepFailed for another text."""
     try:
         found: Any = json.loads(objects.text(config_map, "data", _CONFIG) or "{}")
     except ValueError as error:

@@ -19,7 +19,7 @@ _SPECIAL = re.compile(rb"[\\\n]")
 
 
 class BadBlock(Exception):
-    """The file is no environment block."""
+    """The file is not an environment block."""
 
 
 class BlockFull(Exception):

@@ -157,7 +157,7 @@ def _block(tree: HostTree) -> bytes:
         raise StepFailed(f"{GRUB_ENVIRONMENT} cannot be read: {error.strerror or error}") from error
     except BadBlock as error:
         raise StepFailed(
-            f"{GRUB_ENVIRONMENT} is no environment block of GRUB, which ignores it. Move it away, make a new one "
+            f"{GRUB_ENVIRONMENT} is not an environment block of GRUB, which ignores it. Move it away, make a new one "
             f"(grub2-editenv {GRUB_ENVIRONMENT} create), and set again what it had"
         ) from error
     return block

@@ -1,6 +1,6 @@
 """elemental's record of the installation, which early releases wrote without a label.
 
-os_upgrade.py has the step. A record that is no YAML stays: elemental ignores it.
+os_upgrade.py has the step. A record that is not YAML stays: elemental ignores it.
 """
 
 from __future__ import annotations

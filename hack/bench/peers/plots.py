@@ -46,10 +46,10 @@ def speed(data: dict[str, Any], path: Path) -> None:
 def faults(data: dict[str, Any], path: Path) -> None:
     """Draw a table whose cells are coloured by the outcome."""
     rows, peers = data["rows"], data["peers"]
-    figure, panel = plt.subplots(figsize=(11, 0.6 + 0.35 * len(rows)), layout="constrained")
+    figure, panel = plt.subplots(figsize=(11, 0.6 + 0.42 * len(rows)), layout="constrained")
     panel.set_axis_off()
     table = panel.table(
-        cellText=[[cell["text"] for cell in row["cells"]] for row in rows],
+        cellText=[[cell["text"].replace(", ", "\n") for cell in row["cells"]] for row in rows],
         cellColours=[[OUTCOMES[cell["outcome"]] for cell in row["cells"]] for row in rows],
         rowLabels=[row["name"] for row in rows],
         colLabels=[peer.replace(" ", "\n", 1) for peer in peers],

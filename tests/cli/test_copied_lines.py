@@ -18,7 +18,7 @@ from hack.apiserver.identity import ADMIN
 from hack.cluster.gateway import Gateway
 from hack.control_plane.certificates import Authority, server_context
 from tests.support.cluster.served import environment, kubeconfig_of
-from tests.support.managers.incident_screens import on_terminal
+from tests.support.managers.incident_screens import assert_screens, on_terminal
 from tests.support.managers.incident_table import INCIDENTS
 from tests.support.managers.incidents import held_up, taken
 from tests.support.managers.upgrade import UpgradeRun
@@ -144,7 +144,9 @@ async def test_upgrade_goes_on_after_the_lines_of_its_screen(
     incident = INCIDENTS[name]
     async with AsyncExitStack() as stack:
         run = await stack.enter_async_context(held_up(incident))
-        view = (await taken(run)).view
+        snapshot = await taken(run)
+        assert_screens(name, snapshot)
+        view = snapshot.view
         lines = list(copied(view))
         remedies = [*(view.blockers[0].remedies if view.blockers else ()), *view.next_steps]
         known = [one.command for one in remedies if one.command]

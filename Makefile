@@ -88,9 +88,8 @@ test-host: setup ## Boot a node in a virtual machine, on Debian as root, and upg
 	@mkdir -p build && nice -n 19 $(BIN)/python -m pytest --tier host --basetemp build/host $(TEST_ARGS)
 
 .PHONY: sweep
-sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth
-	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \
-		tests/pipeline/test_crash_sweep_ledger.py tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
+sweep: setup ## Crash managers at every write, and lose every event of a watch: hours; the full tier visits a part of them
+	@$(PYTEST) --tier sweep $$(grep -rlE '(sweep: Sweep|Sweep\()' tests --include='test_*.py') $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once (about 6 minutes)

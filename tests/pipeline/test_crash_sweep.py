@@ -36,7 +36,7 @@ from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS
 
 #: The number of tests that share the writes of a run.
-SHARES = 4
+SHARES = 2
 #: Virtual seconds after the end: events are sent again, and after an outage clients retry with growing intervals.
 FAREWELL = 60.0
 #: Virtual seconds in which the manager and Rancher do all that they can.

@@ -107,9 +107,9 @@ MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 #: The events are dealt out to so many tests, which may run at the same time.
 SHARES = 2
 #: The distance between two events: there are far more of them than of writes.
-STRIDE = 10
+STRIDE = 30
 #: The distance between two events of the default tier, in strides.
-THIN = 24
+THIN = 8
 
 
 async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:

@@ -1,6 +1,6 @@
 """The density of a sweep: every point of a run in the tier `sweep`, else every few, the same ones each time.
 
-The default tier visits a tenth of these, at most.
+The default tier visits a quarter of these, at most.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from _pytest.mark import ParameterSet
 from tests.support import tiers
 
 #: The distance between two points of the full tier.
-STRIDE = 12
+STRIDE = 24
 #: The distance between two points of the default tier, in strides.
-THIN = 8
+THIN = 4
 _Point = TypeVar("_Point")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.success_promise import SuccessPromise
-from tests.support.managers.sweep import Sweep, shares
+from tests.support.managers.sweep import Sweep
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
 from tests.support.random_runs import acts_on_objects, acts_on_settings
 from tests.support.random_runs.operator import follow_remedies
@@ -35,10 +36,9 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS
 
-#: The number of tests that share the writes of a run.
-SHARES = 2
 #: Virtual seconds after the end: events are sent again, and after an outage clients retry with growing intervals.
 FAREWELL = 60.0
+_TRIES = re.compile(r"(?<= failed) \d+ times\b")
 #: Virtual seconds in which the manager and Rancher do all that they can.
 LONG = 30.0
 #: Beginnings of the events that every upgrade has.
@@ -234,7 +234,9 @@ async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tupl
 
 
 async def _ending(stage: UpgradeRun, phase: str, broken: list[str]) -> Ending:
-    plan, events = await stage.plan(), await stage.events()
+    plan = await stage.plan()
+    # While no manager runs, a Job may fail once more.
+    events = [{**event, "message": _TRIES.sub(" several times", event["message"])} for event in await stage.events()]
     return Ending(
         phase=phase,
         recorded=phases_of(plan),
@@ -264,28 +266,35 @@ def _interruption(how: str, write: int) -> Interruption:
     "workloads: an upgrade creates a fixed set of objects, each once",
 )
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize(
     ("name", "how"),
     [pytest.param(*run, id=", ".join(run), marks=[] if run in DEFAULT else pytest.mark.full) for run in RUNS],
 )
-async def test_interruption_only_delays_the_end(name: str, how: str, share: int, sweep: Sweep) -> None:
+async def test_interruption_only_delays_the_end(name: str, how: str, sweep: Sweep) -> None:
     case = CASES[name]
     golden, writes = await _upgrade(case)
     _check(golden, golden, "undisturbed")
     assert sorted(name for _, name in golden.repeated) == sorted(case.repeated)
     assert tuple(warning.partition(" ")[0] for warning in golden.warnings) == case.warned
     first = next(number for number, write in enumerate(writes, 1) if case.since in write)
-    for write in sweep.points(first, len(writes), share=share, shares=SHARES):
+    for write in sweep.points(first, len(writes), row=RUNS.index((name, how))):
         ending, _ = await _upgrade(case, _interruption(how, write))
-        _check(_without_errors(ending) if how == LOST else ending, golden, f"{how} write {write} of {len(writes)}")
+        if how == LOST:
+            ending, expected = _tolerant(ending, case), _tolerant(golden, case)
+        else:
+            expected = golden
+        _check(ending, expected, f"{how} write {write} of {len(writes)}")
 
 
-def _without_errors(ending: Ending) -> Ending:
-    """Remove the error of the lost response, which is expected."""
+def _tolerant(ending: Ending, case: Case) -> Ending:
+    """Remove the error of the lost response, and how often the events of lasting blockers were counted.
+
+    The repeated request may come after the ten minutes in which such an event is not counted again.
+    """
+    kept = [event for event in ending.events.elements() if not event.startswith("ReconcileError")]
     return replace(
         ending,
-        events=Counter({event: n for event, n in ending.events.items() if not event.startswith("ReconcileError")}),
+        events=Counter(event.rpartition(" x")[0] if event.startswith(case.warned) else event for event in kept),
         warnings=[warning for warning in ending.warnings if not warning.startswith("ReconcileError")],
     )
 

@@ -279,7 +279,7 @@ async def test_interruption_loses_no_debt(name: str, how: str, sweep: Sweep) -> 
     _check(golden, golden, "undisturbed")
     first = marks[0] + 1
     last = min(marks[1] if len(marks) > 1 else len(writes), marks[0] + story.most)
-    for write in sweep.points(first, last):
+    for write in sweep.points(first, last, row=list(STORIES).index(name)):
         interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
         ending, _, _ = await _ending_of(story, interruption)
         _check(ending, golden, f"{how} write {write} of {last}: {writes[write - 1]}")

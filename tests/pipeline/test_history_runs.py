@@ -146,7 +146,7 @@ CASES = {
 async def test_interruption_loses_no_row(name: str, how: str, sweep: Sweep) -> None:
     golden = await _recorded(CASES[name])
     assert any(row.startswith("NodeUpgraded") for row in golden.rows)
-    for write in sweep.points(1, len(golden.writes)):
+    for write in sweep.points(1, len(golden.writes), row=list(CASES).index(name)):
         interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
         found = await _recorded(CASES[name], interruption)
         assert found.rows == golden.rows, f"{how} write {write}: {golden.writes[write - 1]}"

@@ -58,6 +58,7 @@ async def test_next_attempt_waits_without_conditions_of_a_failure() -> None:
 
 
 @pytest.mark.rule("control: an attempt that is requested during the clean-up is in progress from the first write")
+@pytest.mark.full
 async def test_attempt_waits_for_the_end_of_the_clean_up() -> None:
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
     async with Simulation(scenario) as simulation, started(simulation) as stage:

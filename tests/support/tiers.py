@@ -58,6 +58,8 @@ _MARKS = {
 _SAMPLES = {DEFAULT: (2, None), FAST: (1, 3)}
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
+#: Seconds for a test that visits every point of a sweep.
+_SWEEP_TIMEOUT = 3600
 #: pytest-asyncio's parameter, whose value is one of the factories below.
 _LOOP = "_asyncio_loop_factory"
 
@@ -101,6 +103,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     chosen = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = selected
+    if tier == SWEEP:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(_SWEEP_TIMEOUT), append=False)
     if _is_real(tier):
         _require_assets()
         items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -1,6 +1,6 @@
 """The density of a sweep: every point of a run in the tier `sweep`, else every few, the same ones each time.
 
-The default tier visits a quarter of these, at most.
+The default tier visits a third of these, at most.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from _pytest.mark import ParameterSet
 from tests.support import tiers
 
 #: The distance between two points of the full tier.
-STRIDE = 24
+STRIDE = 36
 #: The distance between two points of the default tier, in strides.
-THIN = 4
+THIN = 3
+#: The distance between the first points of two rows: it has no divisor in common with the stride.
+_ROW = 7
 _Point = TypeVar("_Point")
 
 
@@ -43,14 +45,23 @@ class Sweep:
         return self.tier == tiers.SWEEP
 
     def points(
-        self, first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE, thin: int = THIN
+        self,
+        first: int,
+        last: int,
+        *,
+        share: int = 0,
+        shares: int = 1,
+        row: int = 0,
+        stride: int = STRIDE,
+        thin: int = THIN,
     ) -> range:
-        """Return one share of the numbers from first to last, or of every few of them."""
+        """Return one share of the numbers from first to last, or of every few of them: rows of a table visit others."""
         step = 1 if self.every else stride
         distance = shares * step
         if self.tier == tiers.DEFAULT:
             distance = max(distance, thin * stride)
-        return range(first + share * step, last + 1, distance)
+        offset = row * _ROW % min(step, last - first + 1)
+        return range(first + offset + share * step, last + 1, distance)
 
     def some(self, of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
         """Return all of them, or every few from that one on: sweeps that begin apart visit others."""

@@ -200,6 +200,9 @@ STORIES = {
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
 }
 AFTER, LOST = "killed after", "no response to"
+#: A Job of Harvester's toolkit that outlives its deleted plan empties KubeVirt's list after the manager has given it
+#: back, if the manager is killed between. Fleet then refuses the chart, and the next plan waits for the Job by name.
+UNSOLVED = {("suspended updates of a deleted plan", AFTER): [pytest.mark.xfail(strict=True, raises=ExceptionGroup)]}
 DEFAULT = [("a failed plan's debts", AFTER), ("suspended updates of VMs", LOST), ("resumed updates of VMs", AFTER)]
 
 
@@ -269,7 +272,9 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else pytest.mark.full)
+        pytest.param(
+            *one, id=", ".join(one), marks=[*([] if one in DEFAULT else [pytest.mark.full]), *UNSOLVED.get(one, [])]
+        )
         for one in product(STORIES, (AFTER, LOST))
     ],
 )

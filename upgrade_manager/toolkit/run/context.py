@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import Component
@@ -74,6 +74,8 @@ class ToolkitContext:
     migration: Migration
     #: Events about the plan.
     events: PlanEvents
+    #: Annotations that this run knows to be absent from the Job, so that it need not read the Job again.
+    absent: set[str] = field(default_factory=set, compare=False)
 
     def job_name(self, job_type: JobType) -> str:
         """Return the name of the node's Job of that type, in this attempt."""

@@ -31,6 +31,7 @@ async def report(context: ToolkitContext, key: str, value_of: Callable[[str], st
     """Set the Job's annotation to the value that follows its present one, "" for none; best effort."""
     if not context.job:
         return
+    context.absent.discard(key)
     try:
         async with asyncio.timeout(_TIMEOUT):
             job = await context.client.find(JOBS, context.job, namespace=HARVESTER_SYSTEM, metadata_only=True)
@@ -40,9 +41,17 @@ async def report(context: ToolkitContext, key: str, value_of: Callable[[str], st
         _log.warning("report not shown at the Job", job=context.job, annotation=key, error=str(error))
 
 
+async def clear(context: ToolkitContext, key: str) -> None:
+    """Remove the annotation, which an earlier Pod of the Job may have set; the Job is read only until that is done."""
+    if key not in context.absent:
+        await report(context, key, lambda _: "")
+
+
 async def _annotate(context: ToolkitContext, key: str, present: str, value_of: Callable[[str], str]) -> None:
     value = value_of(present)
     if value != present:
         patch = MergePatch({"metadata": {"annotations": {key: value or None}}})
         await context.client.patch(JOBS, context.job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
         _log.info("report of the Job changed", annotation=key, value=value)
+    if not value:
+        context.absent.add(key)

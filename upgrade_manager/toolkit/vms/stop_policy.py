@@ -36,6 +36,7 @@ async def to_stop(context: ToolkitContext, vms: Sequence[RunningVM]) -> list[Run
     The Job of a plan that was deleted stops no further VM, whatever its annotation says: no user answers for it.
     """
     if not vms:
+        await job_report.clear(context, ANNOTATION_INVALID_POLICIES)
         return []
     plan = await wanted_plan(context)
     if plan is None:
@@ -54,11 +55,13 @@ def _of_plan(plan: Object) -> OnMigrationFailure:
 async def _warn_of_invalid(context: ToolkitContext, vms: Sequence[RunningVM]) -> None:
     values = {one.name: objects.annotations_of(one.machine or {}).get(_KEY) for one in vms}
     bad = {name: value for name, value in values.items() if value is not None and not read_policy(value)}
+    if not bad:
+        await job_report.clear(context, ANNOTATION_INVALID_POLICIES)
+        return
     await job_report.report(context, ANNOTATION_INVALID_POLICIES, lambda _: report_of(bad))
-    if bad:
-        names = name_list([f"{name} ({value[:_MAX_SHOWN]!r})" for name, value in bad.items()])
-        text = f"Annotation {_KEY} is neither {_VALUES}, so that the upgrade does not stop these VMs: {names}"
-        await context.events.record_once(DETECTOR, type_=WARNING, reason="AnnotationInvalid", message=text)
+    names = name_list([f"{name} ({value[:_MAX_SHOWN]!r})" for name, value in bad.items()])
+    text = f"Annotation {_KEY} is neither {_VALUES}, so that the upgrade does not stop these VMs: {names}"
+    await context.events.record_once(DETECTOR, type_=WARNING, reason="AnnotationInvalid", message=text)
 
 
 def _of_vm(vm: RunningVM, default: OnMigrationFailure) -> OnMigrationFailure:

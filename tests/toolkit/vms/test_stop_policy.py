@@ -66,7 +66,9 @@ async def test_policy_decides_which_vms_are_stopped(
         assert bool(await stop_policy.to_stop(context, vms)) is stopped
 
 
-async def reported(world: ToolkitWorld, context: ToolkitContext, value: str = "", *, stranded: bool = True) -> str | None:
+async def reported(
+    world: ToolkitWorld, context: ToolkitContext, value: str = "", *, stranded: bool = True
+) -> str | None:
     """Let the Job decide once about a VM with that annotation; return what the Job reports then."""
     marks = MergePatch({"metadata": {"annotations": {ANNOTATION_ON_MIGRATION_FAILURE: value or None}}})
     await world.client.patch(VIRTUAL_MACHINES, "free", marks, namespace="default")

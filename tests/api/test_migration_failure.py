@@ -78,3 +78,19 @@ def test_report_of_values_is_bounded() -> None:
 @pytest.mark.parametrize("text", ["", "x", "[1]", "1", '{"default/db": 1}'])
 def test_other_texts_report_nothing(text: str) -> None:
     assert read_report(text) == {}
+
+
+@pytest.mark.parametrize("size", [60_000, 200_000], ids=["nested", "nested and long"])
+def test_nested_text_reports_nothing(size: int) -> None:
+    assert read_report("[" * size) == {}
+
+
+def test_text_that_is_too_long_reports_nothing() -> None:
+    values = {"default/db": "stop"}
+    assert read_report(report_of(values).ljust(2**16)) == values
+    assert read_report(report_of(values).ljust(2**16 + 1)) == {}
+
+
+def test_longest_report_is_read_again() -> None:
+    values = {f"{number:063}/{'n' * 253}": "\N{PARTY POPPER}" * 40 for number in range(50)}
+    assert read_report(report_of(values)) == values

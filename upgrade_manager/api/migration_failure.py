@@ -29,8 +29,10 @@ class OnMigrationFailure(StrEnum):
 
 
 _POLICIES = {str(one): one for one in OnMigrationFailure}
-#: VMs that a Job reports, and characters of each value.
-_MAX_REPORTED, _MAX_SHOWN = 50, 40
+#: Characters of an invalid value that are shown.
+MAX_SHOWN = 40
+#: VMs that a Job reports, and characters of a report that is read: more than report_of writes.
+_MAX_REPORTED, _MAX_REPORT = 50, 2**16
 _HARVESTERS = "Harvester's toolkit (kind harvester)"
 
 
@@ -74,18 +76,20 @@ def summary(requested: object, *, kind: str) -> str:
 
 def report_of(values: Mapping[str, str]) -> str:
     """Return the text by which a Job reports invalid values of VMs; empty without any."""
-    shown = {name: values[name][:_MAX_SHOWN] for name in sorted(values)[:_MAX_REPORTED]}
+    shown = {name: values[name][:MAX_SHOWN] for name in sorted(values)[:_MAX_REPORTED]}
     return json.dumps(shown, separators=(",", ":")) if shown else ""
 
 
 def read_report(text: str) -> dict[str, str]:
     """Return the invalid values in that text, by the VMs' names; nothing of another text."""
+    if not text or len(text) > _MAX_REPORT:
+        return {}
     try:
-        found = json.loads(text) if text else {}
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()
-    return {name: value[:_MAX_SHOWN] for name, value in entries if isinstance(value, str)}
+    return {name: value[:MAX_SHOWN] for name, value in entries if isinstance(value, str)}
 
 
 def invalid(value: str) -> str:

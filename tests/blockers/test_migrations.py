@@ -159,6 +159,16 @@ def test_invalid_policy_of_the_vm_is_named(view: FakeView) -> None:
     assert other.message.endswith("(it has no migration)")
 
 
+def test_outage_comes_before_the_annotation(view: FakeView) -> None:
+    view.found["VirtualMachineInstance"], view.found["Deployment"] = [instance()], [{"spec": {"replicas": 0}}]
+    (blocker,) = blockers(view, policies='{"ns/db01":"stop"}')
+    assert "is scaled to 0 replicas; its annotation " in blocker.message
+    assert [one.text for one in blocker.remedies] == [
+        "Start it",
+        "Correct the annotation of the VirtualMachine, or remove it",
+    ]
+
+
 def test_controller_that_does_not_run_is_named(view: FakeView) -> None:
     view.found["VirtualMachineInstance"], view.found["Deployment"] = [instance()], [{"spec": {"replicas": 0}}]
     (blocker,) = blockers(view)
@@ -226,7 +236,7 @@ def test_vm_that_stays_with_the_taint_has_its_own_remedy(view: FakeView) -> None
 def test_vm_that_migrates_to_the_node_is_named(view: FakeView) -> None:
     state = {"targetNode": "n1"}
     view.found["VirtualMachineInstance"] = [instance("coming", nodeName="n2", migrationState=state)]
-    *_, blocker = blockers(view)
+    *_, blocker = blockers(view, policies='{"ns/coming":"stop"}')
     assert blocker.message == (
         "VirtualMachineInstance ns/coming: the drain of node n1 waits for it (it migrates to this node)"
     )

@@ -78,12 +78,15 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, i
     # The taint is set again at each check: its removal alone keeps no VM, and none that KubeVirt has tried to migrate.
     wiped = None if is_tainted else _wiped(wait.node)
     queued = others_move(own, labelled, limits=limits, now=view.now)
+    invalid = migration_failure.read_report(wait.invalid_policies)
     for one, found, is_queued in zip(instances, own, queued, strict=True):
         obstacle = vm_obstacle(one, found, others_move=is_queued)
         if not obstacle.is_queued and not _moves(view, one, found, limits):
             what = f"it does not leave node {wait.node}"
             stopped = hanging or (None if found else wiped)
-            yield _blocker(wait, one, obstacle, what=what, stopped=stopped if obstacle.needs_controller else None)
+            stopped = stopped if obstacle.needs_controller else None
+            value = invalid.get(objects.qualified_name(one))
+            yield _blocker(wait, one, obstacle, what=what, stopped=stopped, invalid=value)
 
 
 def _is_evacuated(view: View, node: str) -> bool:
@@ -131,15 +134,23 @@ def _stopped_controller(view: View) -> Outage | None:
 
 
 def _blocker(
-    wait: EvacuationWait, instance: Object, obstacle: VMObstacle, *, what: str, stopped: Outage | None = None
+    wait: EvacuationWait,
+    instance: Object,
+    obstacle: VMObstacle,
+    *,
+    what: str,
+    stopped: Outage | None = None,
+    invalid: str | None = None,
 ) -> Blocker:
+    """Return the blocker of a VM; `invalid` is the value of its annotation that names no policy."""
     namespace, name = objects.key(instance)
     why, remedies = obstacle.why, _remedies(obstacle)
     if stopped is not None:
         why, remedies = f"{why}; {stopped.problem}", stopped.remedies
-    value = migration_failure.read_report(wait.invalid_policies).get(f"{namespace}/{name}")
-    if value is not None:
-        why, remedies = f"{why}; {migration_failure.invalid(value)}", (_CORRECT, *remedies)
+    if invalid is not None:
+        why = f"{why}; {migration_failure.invalid(invalid)}"
+        # A VM that is stopped for an outage could have migrated after it.
+        remedies = (_CORRECT, *remedies) if stopped is None else (*remedies, _CORRECT)
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",

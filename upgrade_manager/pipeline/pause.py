@@ -94,7 +94,10 @@ async def ended(ctx: ReconcileContext) -> bool:
     """Send the event of the recorded pause; return True if its cause is over, which the caller writes."""
     began = _began(ctx)
     if began is None:
-        return False
+        is_over = bool(ctx.status["pausedSince"]) and not _reason(ctx)
+        if is_over:
+            await _end_unrecorded(ctx)
+        return is_over
     status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
     time, reason = objects.text(recorded, "lastTransitionTime"), _reason_recorded(recorded)
     phase, about = _phase_at(status, time), f"{time}/{reason}"
@@ -107,13 +110,27 @@ async def ended(ctx: ReconcileContext) -> bool:
         await ctx.events.sent(ctx.raw)
         _forget(ctx)
         return True
-    lasted = format_duration(seconds_between(began, ctx.now()))
+    await _continued(ctx, since=began, about=about, phase=phase)
+    return True
+
+
+async def _end_unrecorded(ctx: ReconcileContext) -> None:
+    """End a pause whose cause is over, and whose next cause has ended before it was recorded."""
+    time = ctx.status["pausedSince"]
+    if since := parse_time(time):
+        await _continued(ctx, since=since, about=time, phase=_phase_at(objects.status(ctx.raw), time))
+    else:
+        end(ctx)
+
+
+async def _continued(ctx: ReconcileContext, *, since: datetime, about: str, phase: str) -> None:
+    """Send the event of the end, and end the pause."""
+    lasted = format_duration(seconds_between(since, ctx.now()))
     text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
     ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
     # No field shows the pause afterwards.
     await ctx.events.sent(ctx.raw)
     end(ctx)
-    return True
 
 
 async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
@@ -121,12 +138,12 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     reason = _reason(ctx, may_hold=bool(waiting.held))
     if not reason:
         if _began(ctx) is None:
-            # The cause has changed, and that has ended before it was recorded.
-            end(ctx)
+            await _end_unrecorded(ctx)
         return waiting
     event = _event_due(ctx)
     _mark(ctx, waiting, reason=reason)
-    since = parse_time(ctx.status["pausedSince"]) or ctx.now()
+    # Earlier versions of the manager have not recorded it.
+    since = parse_time(ctx.status["pausedSince"]) or _began(ctx) or ctx.now()
     ctx.status["pausedSince"] = format_time(since)
     recovery = await vm_recovery.report(ctx, since=since, todo=_TODO)
     after = min((seconds for seconds in (waiting.after, recovery, event) if seconds is not None), default=None)

@@ -227,7 +227,7 @@ class PlanReconciler:
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
-        if ctx.status["pausedBy"] or ANNOTATION_CONTINUE in ctx.plan.annotations.raw:
+        if ctx.status["pausedBy"] or ctx.status["pausedSince"] or ANNOTATION_CONTINUE in ctx.plan.annotations.raw:
             await pause.observe(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 

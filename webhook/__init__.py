@@ -1,6 +1,6 @@
 """The admission webhook of UpgradePlans: it refuses an upgrade before the upgrade can harm the cluster.
 
-wiring        adds the webhook to a manager; the command line calls it
+wiring        adds the webhook to a manager; the command line calls it, with `settings`
 preflight     the checks of the command `upgrade-manager preflight`, these and others
 server        HTTP: one review in, one verdict out; `body` and `review` read it within limits
 mutation      the annotations that name a plan's creator and the user of its last change
@@ -17,4 +17,4 @@ readiness     the check that an API server can reach the webhook, for `/readyz`
 api_servers   the addresses of API servers, whose connections and bodies give way last and whose reviews are all logged
 """
 
-__all__ = ["preflight", "wiring"]
+__all__ = ["preflight", "settings", "wiring"]

@@ -5,7 +5,6 @@ cli/application.py calls it for the commands `run` and `webhook`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,26 +27,13 @@ from webhook.sharing import SharedReader
 if TYPE_CHECKING:
     from random import Random
 
-    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.healthz import Probes
     from upgrade_manager.runtime.manager import Manager
     from upgrade_manager.runtime.metrics import Metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSettings:
-    """Settings of the webhook, from the command line."""
-
-    #: Host and port.
-    address: tuple[str, int]
-    #: Directory with tls.crt and tls.key; "" for a self-made certificate.
-    certificates: str
-    #: The namespace of the webhook's Service and Secret.
-    namespace: str
-    toolkit: ToolkitConfig
+    from webhook.settings import WebhookSettings
 
 
 def add_webhook(

@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry
 from hack.bench.recorder import Recorder
 from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
-from upgrade_manager.cli.application import Environment, build_manager
+from upgrade_manager.cli.application import build_manager
+from upgrade_manager.cli.environment import Environment
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer

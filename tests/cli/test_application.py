@@ -12,7 +12,8 @@ from hack.bench.recorder import Recorder
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
-from upgrade_manager.cli.application import Environment, build_manager
+from upgrade_manager.cli.application import build_manager
+from upgrade_manager.cli.environment import Environment
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics

@@ -17,7 +17,7 @@ from tests.support.managers.manager_process import ManagerProcess
 from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_SKIP_DISK_CHECK
-from upgrade_manager.cli import application
+from upgrade_manager.cli import leader
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -147,7 +147,7 @@ async def test_cache_without_a_watch_for_long_is_not_ready(monkeypatch: pytest.M
         controllers.append(PlanController(deps))
         return controllers[-1]
 
-    monkeypatch.setattr(application, "PlanController", recorded)
+    monkeypatch.setattr(leader, "PlanController", recorded)
     fault = Rule(match=Match(verbs=("list", "watch"), resource=resource), action=Refuse(status=503))
     annotations = {ANNOTATION_SKIP_DISK_CHECK: "true"}
     async with Simulation(actors=False) as simulation, started(simulation, annotations=annotations) as stage:

@@ -29,7 +29,7 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
     JobType,
 )
-from upgrade_manager.cli.application import USER_AGENT
+from upgrade_manager.cli.environment import USER_AGENT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VIRTUAL_MACHINES

@@ -50,8 +50,11 @@ def _run(arguments: list[str]) -> int:
     # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop if arguments[:1] in _SERVICES else _interrupt)
-    from upgrade_manager.cli import lean_imports  # noqa: PLC0415  # after that
+    from upgrade_manager.cli import gc_tuning, lean_imports  # noqa: PLC0415  # after that
 
+    if arguments[:1] in _SERVICES:
+        # Before the imports, too: collections took a tenth of their processor time.
+        gc_tuning.collect_less_often()
     # Before the options, which import structlog.
     lean_imports.skip_optional_parts()
     if "_ARGCOMPLETE" in os.environ:

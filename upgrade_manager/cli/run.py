@@ -19,7 +19,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning, tls_buffers
 from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
-from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
+from upgrade_manager.cli.application import build_manager
+from upgrade_manager.cli.environment import USER_AGENT, Environment
 from upgrade_manager.cli.leader_check import refuse_beside_leader
 from upgrade_manager.cli.options import KubeletAccess
 from upgrade_manager.kube.client import Client
@@ -52,7 +53,6 @@ def run(options: RunOptions) -> int:
     """Run the manager until it is stopped and return the exit status."""
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
-    gc_tuning.collect_less_often()
     tls_buffers.use_small_buffers()
     try:
         asyncio.run(_run(options, clock))

@@ -12,7 +12,8 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 
 from hack.faults.forwarding import Forwarding
-from upgrade_manager.cli.application import Environment, build_manager
+from upgrade_manager.cli.application import build_manager
+from upgrade_manager.cli.environment import Environment
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.clock import Clock
 from upgrade_manager.kube.errors import Transient

@@ -29,7 +29,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.names import history_config_map
-from upgrade_manager.cli.application import USER_AGENT
+from upgrade_manager.cli.environment import USER_AGENT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.transport import Request, Response, Transport

@@ -20,6 +20,7 @@ BENCHMARKS = {
     "changes": ("phase_changes:measure", "from the object that a phase waits for to the next phase's first write"),
     "idle": ("upgrade:measure_idle", "requests of a manager with a finished plan"),
     "process": ("process:measure", "start, restart after SIGKILL, and memory of the manager as a process"),
+    "imports": ("imports:measure", "what the manager and the webhook load: processor time and memory, by package"),
     "status": ("status:measure", "`upgrade-manager status` as a process, from its start to its end"),
     "informer": ("informer:measure", "events per second into an informer"),
     "lists": ("lists:measure", "ten thousand objects of a real API server into an informer, streamed and listed"),

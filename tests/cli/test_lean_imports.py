@@ -8,12 +8,18 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.bench.imports import MANAGER, WEBHOOK
+from hack.bench.imports import loaded as loaded_by
 from hack.control_plane.certificates import Authority
 from upgrade_manager.toolkit.run.catalogue import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Prints, at the exit of a manager that finds no cluster, what it has loaded.
 SCRIPT = """
@@ -31,6 +37,8 @@ def report():
 atexit.register(report)
 from upgrade_manager.cli.main import main
 main()
+# As build_manager does, where they run.
+import upgrade_manager.cli.leader, webhook.wiring
 """
 #: Prints what a command of a Job has loaded before its first step.
 COMMAND_SCRIPT = """
@@ -60,6 +68,37 @@ UNUSED_OWN = {
     *("upgrade_manager.cli.preflight", "upgrade_manager.cli.report", "upgrade_manager.cli.status"),
     *("upgrade_manager.display", "upgrade_manager.api.crd", "webhook.certificates.issuer", "hack", "tests"),
 }
+#: All packages of others which the manager and the webhook load: each costs memory and time of every start.
+LIBRARIES = {
+    *("aiohappyeyeballs", "aiohttp", "aiosignal", "annotated_types", "attr", "frozenlist", "idna", "multidict"),
+    *("prometheus_client", "propcache", "pydantic", "pydantic_core", "structlog", "typing_extensions"),
+    *("typing_inspection", "yaml", "yarl"),
+}
+#: Large packages of the standard library that these libraries load.
+LARGE = {
+    *("argparse", "asyncio", "decimal", "email", "html", "http", "inspect", "ipaddress", "json", "logging", "pickle"),
+    *("ssl", "subprocess", "tempfile", "urllib", "wsgiref", "zoneinfo"),
+}
+#: Large packages of it that nothing loads, but for ctypes, which the webhook returns memory with.
+LARGE_UNUSED = {
+    *(
+        "cgi",
+        "configparser",
+        "csv",
+        "ctypes",
+        "curses",
+        "dbm",
+        "distutils",
+        "doctest",
+        "ensurepip",
+        "ftplib",
+        "imaplib",
+    ),
+    *("mailbox", "multiprocessing", "optparse", "pdb", "pickletools", "profile", "pydoc", "smtplib", "sqlite3"),
+    *("tarfile", "tkinter", "tomllib", "turtle", "unittest", "venv", "xml", "xmlrpc", "zipapp", "zipfile"),
+}
+#: Modules of the manager and of its libraries, by the command, with room for one in thirty more.
+MODULES = {MANAGER: 540, WEBHOOK: 400}
 #: Modules that no command of a Job uses: aiohttp's server, the controller, and the metrics.
 UNUSED_BY_COMMANDS = UNUSED | {
     *("aiohttp.web", "prometheus_client", "pydantic", "upgrade_manager.runtime.http_server", "webhook"),
@@ -86,6 +125,22 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@cache
+def wired(*arguments: str) -> dict[str, Any]:
+    """Return what a manager or webhook has loaded when it is wired."""
+    return loaded_by(*arguments)
+
+
+def packages_of(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def is_of_a_library(module: str) -> bool:
+    """Return True for modules of this and other distributions, apart from tools of packaging and compilers."""
+    package = module.partition(".")[0]
+    return package not in sys.stdlib_module_names and not package.startswith("_") and package != "cython_runtime"
+
+
 def output_of(script: str, *arguments: str, environ: dict[str, str] | None = None) -> Any:
     """Return what a script prints as JSON."""
     command = [sys.executable, "-c", script, *arguments]
@@ -103,6 +158,29 @@ def loaded(authorities: str) -> Loaded:
 def test_unused_modules_are_not_loaded(loaded: Loaded) -> None:
     assert {"aiohttp", "pydantic", "upgrade_manager.pipeline.controller", "webhook.admission"} <= loaded.modules
     assert (UNUSED | UNUSED_OWN) & loaded.modules == set()
+
+
+@pytest.mark.parametrize("arguments", MODULES, ids=" ".join)
+def test_libraries_and_number_of_modules_are_pinned(arguments: tuple[str, ...]) -> None:
+    modules = wired(*arguments)["modules"]
+    unused = LARGE_UNUSED - ({"ctypes"} if arguments == WEBHOOK else set())
+    assert packages_of(modules) & (LARGE | unused) == LARGE
+    counted = [name for name in modules if is_of_a_library(name)]
+    assert packages_of(counted) == LIBRARIES | {"upgrade_manager", "webhook"}
+    assert MODULES[arguments] * 0.9 < len(counted) <= MODULES[arguments], "change the number, or load less"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded", "unused"),
+    [
+        pytest.param(MANAGER, "upgrade_manager.pipeline.controller", "webhook.wiring", id="without webhook"),
+        pytest.param(WEBHOOK, "webhook.admission", "upgrade_manager.pipeline", id="webhook alone"),
+    ],
+)
+def test_process_loads_what_it_serves_only(arguments: tuple[str, ...], loaded: str, unused: str) -> None:
+    modules = set(wired(*arguments)["modules"])
+    assert loaded in modules
+    assert unused not in modules
 
 
 def test_default_tls_context_of_aiohttp_trusts_no_server(loaded: Loaded, authorities: str) -> None:

@@ -21,7 +21,9 @@ def one_line(text: str) -> str:
 
     Whitespace, control characters, line separators and bidirectional marks become single spaces.
     """
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(text.split())
 
 
 def bounded_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:

@@ -1,4 +1,4 @@
-"""What the manager's imports take: processor time and memory, by package."""
+"""Processor time and memory of the imports of the manager and of the webhook, by package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the manager's parts reach outside the process.
+"""Everything outside the process that the manager's parts reach.
 
 run.py creates it; application.py and leader.py build the manager on it.
 """

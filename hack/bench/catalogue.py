@@ -27,6 +27,7 @@ BENCHMARKS = {
     "real": ("real:measure", "three-node upgrades on a real API server: overhead, requests, requests for each node"),
     "realchanges": ("phase_changes:measure_real", "`changes` on a real API server, by its audit log"),
     "scale": ("scale:measure", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
+    "plansize": ("plan_size:measure", "the plan of 5,000 nodes: its object, its writes, and where etcd refuses it"),
     "webhook": ("webhook:measure", "reviews of plans on a cluster of that size; takes minutes"),
     "attack": ("attack:measure", "attacks of clients without credentials on the manager as a process; takes minutes"),
     "scrape": ("scrape:measure", "a scrape of a manager that upgrades 1,000 nodes: time and size"),

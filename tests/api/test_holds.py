@@ -12,6 +12,7 @@ from upgrade_manager.api.holds import (
     continued,
     entry_of,
     held_nodes,
+    late_holds,
     read_entries,
     refusal,
     with_continued,
@@ -103,3 +104,36 @@ HELD = "; what holds is n1:Reboot, n2:Drain"
 )
 def test_refusal_of_an_entry_names_what_holds(status: dict[str, Any], entry: str, why: str) -> None:
     assert refusal(status, entry) == why
+
+
+RUNNING = {
+    "currentPhase": "NodeUpgrading",
+    "nodeUpgradeStatuses": {
+        "n1": {"state": "PostDraining"},
+        "n2": {"state": "PreDraining"},
+        "n3": {"state": "PreDrained"},
+    },
+}
+PAUSED = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
+LATE_REBOOT = (
+    "Node n1 is not held before its reboot (PostDraining): pauseBefore Reboot holds Jobs that begin later only"
+)
+LATE_DRAIN = "Node n2 is not held before its drain (PreDraining): pauseBefore Drain holds nodes that begin later only"
+
+
+@pytest.mark.parametrize(
+    ("status", "points", "expected"),
+    [
+        pytest.param(RUNNING, [HoldPoint.REBOOT], [LATE_REBOOT], id="before the reboot"),
+        pytest.param(RUNNING, list(HoldPoint), [LATE_DRAIN, LATE_REBOOT], id="before both"),
+        pytest.param(RUNNING, [], [], id="no new point"),
+        pytest.param({**RUNNING, **PAUSED}, list(HoldPoint), [], id="nothing runs"),
+        pytest.param(
+            {**RUNNING, "currentPhase": "ClusterUpgrading"}, list(HoldPoint), [], id="before the node upgrade"
+        ),
+    ],
+)
+def test_hold_that_comes_too_late_names_its_nodes(
+    status: dict[str, Any], points: list[str], expected: list[str]
+) -> None:
+    assert late_holds(status, points) == expected

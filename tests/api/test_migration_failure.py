@@ -7,6 +7,7 @@ import pytest
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.migration_failure import (
     OnMigrationFailure,
+    invalid,
     policy,
     read_policy,
     read_report,
@@ -94,3 +95,10 @@ def test_text_that_is_too_long_reports_nothing() -> None:
 def test_longest_report_is_read_again() -> None:
     values = {f"{number:063}/{'n' * 253}": "\N{PARTY POPPER}" * 40 for number in range(50)}
     assert read_report(report_of(values)) == values
+
+
+def test_invalid_value_is_named_with_its_annotation() -> None:
+    key = "management.harvesterhci.io/on-migration-failure"
+    assert invalid("stop") == (
+        f"its annotation {key} is 'stop', which is neither Wait nor Stop, so that the upgrade does not stop it"
+    )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 OBJECTS = 100
 #: The objects that change during the fault and after it, and their value.
 DURING, AFTER, VALUE = 0, 1, 7
-#: Seconds for a controller to handle all objects, to rest before the fault, and to react to a change without a fault.
+#: Seconds for a controller to reconcile all objects, to rest before the fault, to react to a change without a fault.
 SYNC_TIMEOUT, SETTLE, REACTION = 120.0, 3.0, 10.0
 INTERVAL = 0.01
 #: Environment variable with the longest time in seconds for a controller to recover, for shorter runs.

@@ -21,7 +21,7 @@ HOST, PORT = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBE
 
 
 class Report:
-    """Prints `started` when it is created, after the imports, and `synced` when each object was handled once."""
+    """Prints `started` when it is created, after the imports, and `synced` when each object was reconciled once."""
 
     def __init__(self) -> None:
         self._expected = int(os.environ.get("PEER_OBJECTS", "1"))
@@ -29,7 +29,7 @@ class Report:
         _record("started")
 
     def handled(self, name: str) -> None:
-        """Count an object that the library has delivered."""
+        """Count an object whose reconcile runs."""
         if self._expected:
             self._names.add(name)
             if len(self._names) == self._expected:

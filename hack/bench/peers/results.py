@@ -20,12 +20,12 @@ class Run:
     """One run of a controller; times are in seconds, memory in MiB."""
 
     peer: str
-    #: From the process's start until each object was handled once: wall time, and processor time.
+    #: From the process's start until each object was reconciled once: wall time, and processor time.
     synced: float
     processor: float
-    #: Objects into the handler for each second of processor time, without the start of the interpreter.
+    #: Reconciles for each second of processor time, without the start of the interpreter.
     events: float
-    #: Resident, when all objects were handled, and after all changes.
+    #: Resident, when all objects were reconciled, and after all changes.
     memory: float
     memory_after: float
     #: From each paced change to the patch of its status.
@@ -67,10 +67,10 @@ def _percentile(percent: int) -> Callable[[Run], float]:
 
 
 ROWS = (
-    Row("start to synced", "s", _median(lambda run: run.synced)),
+    Row("start to all objects reconciled", "s", _median(lambda run: run.synced)),
     Row("processor time until then", "s", _median(lambda run: run.processor)),
-    Row("events into the handler, one core", "/s", _median(lambda run: run.events), at_most=False),
-    Row("memory when synced", "MiB", _median(lambda run: run.memory)),
+    Row("objects reconciled, one core", "/s", _median(lambda run: run.events), at_most=False),
+    Row("memory when all are reconciled", "MiB", _median(lambda run: run.memory)),
     Row("memory after 800 changes", "MiB", _median(lambda run: run.memory_after)),
     Row("change to patch, median", "ms", _median(_percentile(50))),
     Row("change to patch, p99", "ms", _median(_percentile(99))),

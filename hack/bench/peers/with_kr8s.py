@@ -25,17 +25,17 @@ async def main() -> None:
     queue: asyncio.Queue[Any] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
         for _ in range(WORKERS):
-            group.create_task(work(queue))
+            group.create_task(work(queue, report))
         while True:
             async for _event, widget in api.async_watch(WIDGET, namespace=NAMESPACE):
-                report.handled(widget.name)
                 queue.put_nowait(widget)
 
 
-async def work(queue: asyncio.Queue[Any]) -> None:
+async def work(queue: asyncio.Queue[Any], report: Report) -> None:
     """Reconcile objects of the queue."""
     while True:
         widget = await queue.get()
+        report.handled(widget.name)
         value = widget.spec.value
         if widget.raw.get("status", {}).get("observed", 0) != value:
             await widget.patch({"status": {"observed": value}}, subresource="status")

@@ -25,20 +25,20 @@ async def main() -> None:
     queue: asyncio.Queue[Any] = asyncio.Queue()
     async with ApiClient() as client, asyncio.TaskGroup() as group:
         api: Any = CustomObjectsApi(client)
-        workers = [group.create_task(work(queue, api)) for _ in range(WORKERS)]
+        workers = [group.create_task(work(queue, api, report)) for _ in range(WORKERS)]
         async with watch.Watch().stream(api.list_namespaced_custom_object, **WHERE) as stream:
             async for event in stream:
-                report.handled(event["object"]["metadata"]["name"])
                 queue.put_nowait(event["object"])
         for worker in workers:
             worker.cancel()
 
 
-async def work(queue: asyncio.Queue[Any], api: Any) -> None:
+async def work(queue: asyncio.Queue[Any], api: Any, report: Report) -> None:
     """Reconcile objects of the queue."""
     while True:
         widget = await queue.get()
         name, value = widget["metadata"]["name"], widget["spec"]["value"]
+        report.handled(name)
         if widget.get("status", {}).get("observed", 0) != value:
             await api.patch_namespaced_custom_object_status(
                 **WHERE,

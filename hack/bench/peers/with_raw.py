@@ -29,23 +29,22 @@ async def main() -> None:
         asyncio.TaskGroup() as group,
         http.get(PATH, params={"watch": "true"}) as response,
     ):
-        workers = [group.create_task(work(queue, http)) for _ in range(WORKERS)]
+        workers = [group.create_task(work(queue, http, report)) for _ in range(WORKERS)]
         async for line in response.content:
-            widget = orjson.loads(line)["object"]
-            report.handled(widget["metadata"]["name"])
-            queue.put_nowait(widget)
+            queue.put_nowait(orjson.loads(line)["object"])
         for worker in workers:
             worker.cancel()
 
 
-async def work(queue: asyncio.Queue[Any], http: aiohttp.ClientSession) -> None:
+async def work(queue: asyncio.Queue[Any], http: aiohttp.ClientSession, report: Report) -> None:
     """Reconcile objects of the queue."""
     while True:
         widget = await queue.get()
-        value = widget["spec"]["value"]
+        name, value = widget["metadata"]["name"], widget["spec"]["value"]
+        report.handled(name)
         if widget.get("status", {}).get("observed", 0) != value:
             body = orjson.dumps({"status": {"observed": value}})
-            url = f"{PATH}/{widget['metadata']['name']}/status"
+            url = f"{PATH}/{name}/status"
             async with http.patch(url, data=body, headers={"Content-Type": "application/merge-patch+json"}) as response:
                 await response.read()
 

@@ -1,6 +1,7 @@
 """The controller with this project's library: informer, work queue, 32 workers.
 
-As upgrade_manager.pipeline.controller and upgrade_manager.cli.run wire it, the cycle collector's settings included.
+As upgrade_manager.pipeline.controller and upgrade_manager.cli.run wire it, but with Python's own thresholds of the
+cycle collector, as the other controllers have them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from hack.bench.peers.report import ACCOUNT, GROUP, HOST, KIND, NAMESPACE, PLURAL, PORT, VERSION, WORKERS, Report
-from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import InCluster
@@ -36,7 +36,6 @@ WIDGETS = Resource(group=GROUP, version=VERSION, plural=PLURAL, kind=KIND)
 async def main() -> None:
     """Run the manager."""
     report = Report()
-    gc_tuning.collect_less_often()
     config = await InCluster(host=HOST, port=PORT, folder=ACCOUNT).load()
     async with HttpTransport(config) as transport:
         await run(Client(transport, user_agent="controller", random=Random()), report)
@@ -49,12 +48,12 @@ async def run(client: Client, report: Report) -> None:
     queue = WorkQueue(PLURAL, limiter=limiter, metrics=metrics)
 
     def enqueue(change: Change) -> None:
-        report.handled(objects.name(change.obj))
         queue.add(objects.name(change.obj))
 
     informer = Informer(client, Selection(resource=WIDGETS), handlers=(enqueue,), random=Random())
 
     async def reconcile(name: str) -> Done:
+        report.handled(name)
         widget = informer.store.get(name, NAMESPACE)
         if widget is None:
             return Done(is_deleted=True)

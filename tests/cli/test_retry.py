@@ -51,16 +51,37 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("paused", "reason"), [(True, ""), (True, "PauseAfter"), (False, "PauseAfter"), (False, "PauseBefore")]
+    ("paused", "reason"), [(True, "Paused"), (True, "PauseAfter"), (False, "PauseAfter"), (False, "PauseBefore")]
 )
 def test_paused_plan_is_continued_and_not_retried(reason: str, *, paused: bool) -> None:
-    conditions = [{**POINT, "reason": reason}] if reason else []
+    conditions = [{**POINT, "reason": reason}]
     nodes = {**_STATES, "node-1": {"state": "ImagePreloaded", "holds": "Drain"}} if reason == "PauseBefore" else _STATES
     status = {"currentPhase": "NodeUpgrading", "conditions": conditions, "nodeUpgradeStatuses": nodes}
     plan = {"metadata": {"name": "demo"}, "spec": {"paused": paused}, "status": status}
     with pytest.raises(CommandError) as error:
         requesting(plan)
     assert str(error.value) == WAYS["Paused" if paused else reason]
+
+
+QUEUE = {"type": "Available", "status": "False", "reason": "ConcurrentUpgradeBlocked", "message": "UpgradePlan b runs"}
+_REFUSED = "only a plan that has failed has a next attempt"
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        pytest.param(
+            {"conditions": [{**QUEUE, **_TIME}], "queuedSince": "2026-01-01T00:00:00Z", "display": {"state": "Queued"}},
+            f"demo is Pending: {_REFUSED}. It is in the queue: UpgradePlan b runs",
+            id="queued",
+        ),
+        pytest.param({"currentPhase": "CleaningUp"}, f"demo is Running: {_REFUSED}", id="last phase"),
+    ],
+)
+def test_plan_that_does_not_hold_is_not_called_paused(status: dict[str, object], shown: str) -> None:
+    with pytest.raises(CommandError) as error:
+        requesting({"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": status})
+    assert str(error.value) == shown
 
 
 def test_plan_that_has_succeeded_is_not_called_paused() -> None:

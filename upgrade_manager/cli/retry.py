@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_of, is_requested
-from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
+from upgrade_manager.api.conditions import AVAILABLE, PAUSE_AFTER, PAUSED
 from upgrade_manager.api.holds import continue_command, held_nodes
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
@@ -73,7 +73,7 @@ def requesting(plan: Object) -> Object:
         state = state_of_plan(plan)
         way = "" if state.is_end or objects.is_deleting(plan) else _way_on(plan)
         shown = "paused" if way else state
-        raise CommandError(f"{name} is {shown}: only a plan that has failed has a next attempt{way}")
+        raise CommandError(f"{name} is {shown}: only a plan that has failed has a next attempt{way or _holder(plan)}")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
     if why := taken_over(objects.status(plan)):
@@ -83,6 +83,9 @@ def requesting(plan: Object) -> Object:
 
 def _way_on(plan: Object) -> str:
     """Return the sentence with what lets a paused plan go on; empty for another plan."""
+    if not objects.is_condition_true(plan, PAUSED):
+        # A queued plan, and one in its last phase, does not hold.
+        return ""
     reason, name = objects.text(objects.condition(plan, PAUSED), "reason"), objects.name(plan)
     if objects.is_true(plan, "spec", "paused"):
         return f". Remove spec.paused: {continue_command(name)}"
@@ -90,6 +93,12 @@ def _way_on(plan: Object) -> str:
         return f". Remove spec.nodeUpgradeOption.pauseAfter: {continue_command(name)}"
     node = next(iter(held_nodes(objects.status(plan))), "")
     return f". Let {node} go on: {continue_command(name, node)}" if node else ""
+
+
+def _holder(plan: Object) -> str:
+    """Return the sentence with what a queued plan waits for; empty for another plan."""
+    message = objects.text(objects.condition(plan, AVAILABLE), "message")
+    return f". It is in the queue: {message}" if objects.text(plan, "status", "queuedSince") and message else ""
 
 
 def lines_of(plan: Object) -> Iterator[str]:

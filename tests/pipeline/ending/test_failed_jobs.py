@@ -20,6 +20,7 @@ from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.failed_jobs import remove_ttl, take_over
+from upgrade_manager.resources.owner import owner_reference
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
@@ -37,14 +38,19 @@ async def put_job(
     await cluster.put(JOBS, {"metadata": metadata, "spec": spec}, status=status)
 
 
+async def put_failed_job(cluster: Harvester, plan: Object, *, status: Object | None = FAILED) -> None:
+    """Create the Job `apply` of a Plan."""
+    owner = {**owner_reference(SUC_PLANS, plan), "controller": True}
+    labels = {**objects.labels(plan), **CLAIM, "upgrade.cattle.io/node": "n1"}
+    await put_job(cluster, "apply", PLACE, status, labels, owner)
+
+
 async def failed_job(cluster: Harvester, *, status: Object | None = FAILED) -> tuple[ReconcileContext, Object]:
     """Create an upgrade and a Job of its Plan."""
     ctx = cluster.context(await cluster.plan())
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
     plan = await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, settings, concurrency=1))
-    owner = {"apiVersion": SUC_PLANS.api_version, "kind": "Plan", "name": objects.name(plan), "uid": objects.uid(plan)}
-    labels = {**ctx.owner.labels(Component.IMAGE_PRELOAD), **CLAIM, "upgrade.cattle.io/node": "n1"}
-    await put_job(cluster, "apply", PLACE, status, labels, {**owner, "controller": True})
+    await put_failed_job(cluster, plan, status=status)
     return ctx, await cluster.find(JOBS, "apply", PLACE)
 
 

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.pipeline.ending.test_failed_jobs import put_failed_job
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline import host_changes, ledger
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
@@ -91,6 +93,33 @@ async def test_undoing_follows_the_removal_of_the_first_plan(cluster: Harvester,
     await cluster.complete_plan(name(change.undo), "n1", "n2")
     assert await host_plans.undo(ctx, succeeds=False) is None
     assert ledger.entries(ctx, change.kind) == []
+
+
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@EACH
+async def test_failed_job_stays_after_an_interruption(cluster: Harvester, change: HostChange) -> None:
+    ctx = await prepared(cluster, currentPhase="Failed")
+    await host_plans.apply(ctx, change)
+    plan = await cluster.client.get(SUC_PLANS, name(change.apply), namespace="cattle-system")
+    await put_failed_job(cluster, plan)
+    remove = ctx.client.delete_collection
+
+    async def lose(*given: Any, **options: Any) -> None:
+        await remove(*given, **options)
+        raise Transient("response lost")
+
+    ctx.client.delete_collection = lose  # type: ignore[method-assign]
+    with pytest.raises(Transient):
+        await host_plans.discard(ctx, change)
+    ctx.client.delete_collection = remove  # type: ignore[method-assign]
+    ctx = await reread(cluster)
+    for _ in range(2):
+        assert await host_plans.discard(ctx, change)
+    assert await cluster.names(SUC_PLANS) == []
+    job = await cluster.find(JOBS, "apply", "cattle-system")
+    assert objects.owner_uid(job) == ctx.owner.uid
+    assert "ttlSecondsAfterFinished" not in objects.spec(job)
+    assert [write.resource for write in ctx.writes] == [JOBS]
 
 
 async def test_nothing_that_has_not_begun_is_undone(cluster: Harvester) -> None:

@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.pipeline.ending.test_failed_jobs import put_failed_job
 from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES
@@ -25,11 +26,11 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     SERVICES,
     SUC_PLANS,
+    UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
     Resource,
 )
 from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings.giving_back import give_back
@@ -302,24 +303,28 @@ async def test_nodes_without_marks_are_not_written(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
-@pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
-async def test_failed_jobs_of_a_removed_plan_stay(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, phase: str
-) -> None:
-    ctx = await everything(cluster, reached=phase)
+async def test_failed_job_of_an_earlier_attempt_stays(cluster: Harvester) -> None:
+    """The Job is taken over before the Plans are removed, and loses its TTL after that."""
+    await everything(cluster, reached="NodeUpgrading")
+    await put_failed_job(cluster, await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))
+    second = MergePatch({"status": {"attempt": 2}})
+    ctx = cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", second, subresource="status"))
+    await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, PLAN, concurrency=1))
     ctx.status.fail("because", cause="because", todo="Correct it")
-    steps: list[tuple[str, list[str]]] = []
+    patch, steps = ctx.client.patch, []
 
-    async def take_over(_: ReconcileContext) -> None:
-        steps.append(("taken over", await cluster.names(SUC_PLANS, "cattle-system")))
+    async def note(resource: Resource, name: str, change: MergePatch, **options: Any) -> Any:
+        if name == "apply":
+            steps.append((list(change.body), sorted(await cluster.names(SUC_PLANS, "cattle-system"))))
+        return await patch(resource, name, change, **options)
 
-    async def remove_ttl(_: ReconcileContext) -> None:
-        steps.append(("TTL removed", await cluster.names(SUC_PLANS, "cattle-system")))
-
-    monkeypatch.setattr(failed_jobs, "take_over", take_over)
-    monkeypatch.setattr(failed_jobs, "remove_ttl", remove_ttl)
+    ctx.client.patch = note  # type: ignore[method-assign, assignment]
     await clean_up(ctx, keep_failed_jobs=True)
-    assert steps == [("taken over", ["up-image-cleanup", "up-image-preload"]), ("TTL removed", [])]
+    plans = ["up-image-cleanup", "up-image-preload", "up-image-preload-a2"]
+    assert steps == [(["metadata"], plans), (["spec"], [])]
+    job = await cluster.find(JOBS, "apply", "cattle-system")
+    assert objects.owner_uid(job) == ctx.owner.uid
+    assert "ttlSecondsAfterFinished" not in objects.spec(job)
 
 
 @pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")

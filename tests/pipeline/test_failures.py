@@ -167,7 +167,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...], *, payloa
     "pipeline: ImagePreload fails when a Job of the Plan has failed",
     "pipeline: NodeUpgrade fails when a node has failed",
     "pipeline: Failed reverts the overrides",
-    "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
+    "pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted",
     "pipeline: Failed removes everything else",
     "workloads: a failed node fails the phase while other nodes are running",
     "nodes: the finalizer of an ended plan is removed after its clean-up",

@@ -159,7 +159,7 @@ async def test_image_that_the_plan_names_stays(cluster: Harvester, *, keep_faile
 
 
 @pytest.mark.rule(
-    "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
+    "pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted",
     "pipeline: Failed removes everything else",
     "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
 )
@@ -302,7 +302,7 @@ async def test_nodes_without_marks_are_not_written(cluster: Harvester) -> None:
     assert objects.resource_version(await cluster.find(NODES, "n2")) == before
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 async def test_failed_job_of_an_earlier_attempt_stays(cluster: Harvester) -> None:
     """The Job is taken over before the Plans are removed, and loses its TTL after that."""
     await everything(cluster, reached="NodeUpgrading")

@@ -54,7 +54,7 @@ async def failed_job(cluster: Harvester, *, status: Object | None = FAILED) -> t
     return ctx, await cluster.find(JOBS, "apply", PLACE)
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 async def test_failed_job_is_owned_by_the_plan(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster)
     for _ in range(2):
@@ -149,7 +149,7 @@ async def test_deleted_job_is_ignored(cluster: Harvester) -> None:
     assert await cluster.find(JOBS, "apply", PLACE) is None
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 async def test_own_failed_job_is_kept_without_ttl(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan())
     complete = {"conditions": [{"type": "Complete", "status": "True"}]}

@@ -120,7 +120,7 @@ async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
         assert changed_hosts(simulation) == []
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 @pytest.mark.parametrize("work", ["agent-hold", "skip-on"])
 async def test_log_of_a_failed_change_stays(work: str) -> None:
     """The changes are undone before the clean-up, and the controller gives its Jobs a quarter of an hour."""

@@ -95,7 +95,7 @@ async def test_undoing_follows_the_removal_of_the_first_plan(cluster: Harvester,
     assert ledger.entries(ctx, change.kind) == []
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 @EACH
 async def test_failed_job_stays_after_an_interruption(cluster: Harvester, change: HostChange) -> None:
     ctx = await prepared(cluster, currentPhase="Failed")

@@ -161,7 +161,7 @@ async def test_toolkits_own_checks_reach_the_plan(monkeypatch: pytest.MonkeyPatc
         )
 
 
-@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 async def test_failed_job_of_the_survey_is_kept() -> None:
     fault = {"work": "survey", "node": "node-1", "message": "unknown command: survey"}
     async with Simulation(scenario(fault, upgrade_controller={"backoff_limit": 1})) as simulation:

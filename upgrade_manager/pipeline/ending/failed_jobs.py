@@ -61,7 +61,7 @@ async def remove_ttl(ctx: ReconcileContext, component: Component | None = None) 
 
 
 async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
-    """Keep the failed Jobs of the manager, without their TTL, until the plan is deleted; remove its other Jobs."""
+    """Keep the manager's failed Jobs until the plan succeeds or is deleted, without their TTL; remove its others."""
     await run_all(*(_keep_or_remove(ctx, job) for job in jobs))
 
 

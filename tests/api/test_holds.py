@@ -137,3 +137,22 @@ def test_hold_that_comes_too_late_names_its_nodes(
     status: dict[str, Any], points: list[str], expected: list[str]
 ) -> None:
     assert late_holds(status, points) == expected
+
+
+LATE = ["Node n1 is not held before its reboot (PostDraining): pauseBefore Reboot holds Jobs that begin later only"]
+
+
+@pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")
+@pytest.mark.parametrize(
+    ("phase", "reason", "warnings"),
+    [
+        pytest.param("NodeUpgrading", "Paused", [], id="nothing runs"),
+        pytest.param("NodeUpgrading", "Pausing", LATE, id="the Job runs"),
+        pytest.param("Failed", "Paused", LATE, id="the next attempt is paused, and Jobs of the last one run"),
+    ],
+)
+def test_paused_plan_has_late_holds_while_jobs_run(phase: str, reason: str, warnings: list[str]) -> None:
+    paused = {"type": "Paused", "status": "True", "reason": reason}
+    nodes = {"n1": {"state": "PostDraining"}}
+    status = {"currentPhase": phase, "conditions": [paused], "nodeUpgradeStatuses": nodes}
+    assert late_holds(status, ["Reboot"]) == warnings

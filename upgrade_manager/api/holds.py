@@ -102,8 +102,7 @@ def refusal(status: Mapping[str, Any], entry: str) -> str:
 
 def late_holds(status: Mapping[str, Any], points: Iterable[str]) -> list[str]:
     """Return what users have to know about new points of pauseBefore: the nodes whose Jobs run already do not hold."""
-    paused = find_condition(status.get("conditions"), PAUSED) or {}
-    if status.get("currentPhase") not in _JOB_PHASES or paused.get("reason") in _NOTHING_RUNS:
+    if status.get("currentPhase") not in _JOB_PHASES or _nothing_runs(status):
         return []
     return [
         f"Node {name} is not held before its {point.lower()} ({state}): pauseBefore {point} holds {held} only"
@@ -112,6 +111,12 @@ def late_holds(status: Mapping[str, Any], points: Iterable[str]) -> list[str]:
         for name, entry in _nodes(status)
         if (state := state_of(entry.get("state"))) in states and entry.get("holds") != point
     ]
+
+
+def _nothing_runs(status: Mapping[str, Any]) -> bool:
+    """Return True for a pause that holds; Jobs of a plan that has failed run to their end, also while it is paused."""
+    paused = find_condition(status.get("conditions"), PAUSED) or {}
+    return status.get("currentPhase") != FAILED and paused.get("reason") in _NOTHING_RUNS
 
 
 def _nodes(status: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -72,7 +72,7 @@ UNUSED_OWN = {
 LIBRARIES = {
     *("aiohappyeyeballs", "aiohttp", "aiosignal", "annotated_types", "attr", "frozenlist", "idna", "multidict"),
     *("prometheus_client", "propcache", "pydantic", "pydantic_core", "structlog", "typing_extensions"),
-    *("typing_inspection", "yaml", "yarl"),
+    *("typing_inspection", "yarl"),
 }
 #: Large packages of the standard library that these libraries load.
 LARGE = {

@@ -23,8 +23,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-import yaml
-
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.config import FILE_MAX_AGE, SERVICE_ACCOUNT, ClientConfig, ConfigError, InCluster, TlsConfig
 
@@ -72,8 +70,8 @@ def _context_names(files: Iterable[Path]) -> list[str]:
     names = []
     for path in files:
         try:
-            content = yaml.safe_load(path.read_text())
-        except (OSError, ValueError, yaml.YAMLError):
+            content = _parsed(path)
+        except ConfigError:
             continue
         names += [objects.text(entry, "name") for entry in objects.items(content, "contexts")]
     return [name for name in names if name]
@@ -162,21 +160,24 @@ def _current_context(files: list[Path]) -> str:
     """Return the context of the first file that names one, as kubectl does; the loader would use the last."""
     context = ""
     for path in files:
-        try:
-            content = yaml.safe_load(path.read_text())
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ConfigError(f"kubeconfig {path} cannot be read: {_problem(error)}") from error
+        content = _parsed(path)
         if not isinstance(content, dict):
             raise ConfigError(f"kubeconfig {path} is empty or not a kubeconfig")
         context = context or str(content.get("current-context") or "")
     return context
 
 
-def _problem(error: Exception) -> str:
-    """Return line and problem of a YAML error, without the text around it, which may be secret."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"line {error.problem_mark.line + 1}: {error.problem}"
-    return _first_line(error)
+def _parsed(path: Path) -> Any:
+    """Parse a file. Raises ConfigError without the text around the problem, which may be secret."""
+    import yaml  # noqa: PLC0415  # 1 MiB, and a Pod reads no kubeconfig
+
+    try:
+        return yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        problem = _first_line(error)
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+            problem = f"line {error.problem_mark.line + 1}: {error.problem}"
+        raise ConfigError(f"kubeconfig {path} cannot be read: {problem}") from error
 
 
 def config_library() -> Any:

@@ -8,7 +8,6 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.outcome import Completed, Phase
 from upgrade_manager.pipeline.phases import iso_checksums, repository
 from upgrade_manager.release.errors import NOT_A_RELEASE, BadRepository, Unreachable
-from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
 from upgrade_manager.release.repository_client import read_file, shown
 from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH
 
@@ -33,6 +32,8 @@ class MetadataPopulate(Phase):
         waiting = await iso_checksums.compute(ctx)
         if waiting is not None:
             return waiting
+        from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release  # noqa: PLC0415  # with yaml 1 MiB
+
         url = ctx.repo_url + RELEASE_PATH
         try:
             body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)

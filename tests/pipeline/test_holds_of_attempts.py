@@ -1,4 +1,4 @@
-"""A new attempt of a plan whose pauseAfter is reached: nothing of it begins before the user continues it."""
+"""A new attempt of a plan that pauses after nodes, or before their drain: nothing begins before the user lets it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hack.simulation import Simulation
+from tests.pipeline.test_holds import let_past, until_held
 from tests.pipeline.test_plan_pauses import NIGHT
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.begun_while_paused import BegunWhilePaused, holds
@@ -51,5 +52,27 @@ async def test_job_of_the_failed_node_holds(job: str, state: str, where: str) ->
             await stage.patch(spec={"nodeUpgradeOption": {"pauseAfter": 2}})
             await stage.until_plan(lambda now: node_states(now)["node-2"] == "PostDrained" and holds(now))
             await stage.patch(spec={"nodeUpgradeOption": {"pauseAfter": None}})
+            await stage.succeed()
+        assert (watch.found, watch.pauses) == ([], 2)
+
+
+@pytest.mark.rule("control: pauseBefore holds each node before its drain and its reboot, until a user lets it go on")
+async def test_repeated_pre_drain_of_the_failed_node_holds() -> None:
+    scenario = RepairableScenario.of("three-nodes", **fault("pre-drain", SECOND))
+    async with Simulation(scenario) as simulation:
+        watch, stage = BegunWhilePaused(simulation), await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.fail()
+            scenario.repair()
+            await stage.patch(spec={"attempt": 2, "nodeUpgradeOption": {"pauseBefore": ["Drain"]}})
+            await until_held(stage, "node-2", "Drain")
+            await asyncio.sleep(NIGHT)
+            plan = await stage.plan()
+            assert node_states(plan) == {"node-0": "PostDrained", "node-1": "ImagePreloaded", "node-2": "PreDraining"}
+            assert condition(plan, "Paused")[:2] == ("True", "PauseBefore")
+            await let_past(stage, "node-2:Drain")
+            await until_held(stage, "node-1", "Drain")
+            await let_past(stage, "node-1:Drain")
             await stage.succeed()
         assert (watch.found, watch.pauses) == ([], 2)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.nodes.node_view import Decided
 
+#: The states of a node whose first Job runs, or begins again in the next attempt.
+_FIRST_STEPS = frozenset({NodeState.PRE_DRAINING, NodeState.SINGLE_NODE_UPGRADING})
+
 
 def plan_pause(plan: str, *, after: int | None) -> Closed:
     """Return the row that holds each node of a paused plan; `after` is the number of nodes after which it pauses."""
@@ -46,7 +49,8 @@ def held_point(
 
 def _is_at(view: NodeView, decision: Decision, point: HoldPoint, *, is_own: bool) -> bool:
     if point is HoldPoint.DRAIN:
-        return not is_started(view) and any(map(starts_upgrade, decision.effects))
+        is_first = not is_started(view) or view.state in _FIRST_STEPS
+        return is_first and any(map(starts_upgrade, decision.effects))
     if is_own:
         return _holds_itself(view)
     return any(map(_reboots, decision.effects))

@@ -116,9 +116,13 @@ RUNNING = {
 }
 PAUSED = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
 LATE_REBOOT = (
-    "Node n1 is not held before its reboot (PostDraining): pauseBefore Reboot holds Jobs that begin later only"
+    "Node n1 (PostDraining) is not held before its reboot once its Job has begun: "
+    "pauseBefore Reboot holds Jobs that begin later only"
 )
-LATE_DRAIN = "Node n2 is not held before its drain (PreDraining): pauseBefore Drain holds nodes that begin later only"
+LATE_DRAIN = (
+    "Node n2 (PreDraining) is not held before its drain once its Job has begun: "
+    "pauseBefore Drain holds nodes that begin later only"
+)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_hold_that_comes_too_late_names_its_nodes(
     assert late_holds(status, points) == expected
 
 
-LATE = ["Node n1 is not held before its reboot (PostDraining): pauseBefore Reboot holds Jobs that begin later only"]
+LATE = [LATE_REBOOT]
 
 
 @pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")

@@ -147,7 +147,7 @@ async def test_hold_added_while_a_job_runs_is_for_later_nodes(kind: str) -> None
     async with upgrade("three-nodes", BY_VERSION, options=OWN if kind == "own" else DEFAULTS) as stage:
         plan = await stage.until_plan(lambda one: node_states(one).get("node-0") == "PostDraining")
         assert [text.split(":")[0] for text in late_holds(objects.status(plan), ["Reboot"])] == [
-            "Node node-0 is not held before its reboot (PostDraining)"
+            "Node node-0 (PostDraining) is not held before its reboot once its Job has begun"
         ]
         await stage.patch(spec={"nodeUpgradeOption": {"pauseBefore": ["Reboot"]}})
         await until_held(stage, "node-2", "Reboot")

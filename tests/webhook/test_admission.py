@@ -90,9 +90,12 @@ def begun(status: dict[str, Any], *points: str) -> Object:
 
 
 DRAINED_LATE = (
-    "Node node-0 is not held before its drain (PreDraining): pauseBefore Drain holds nodes that begin later only"
+    "Node node-0 (PreDraining) is not held before its drain once its Job has begun: "
+    "pauseBefore Drain holds nodes that begin later only"
 )
-REBOOTS_LATE = "is not held before its reboot ({}): pauseBefore Reboot holds Jobs that begin later only"
+REBOOTS_LATE = (
+    "({}) is not held before its reboot once its Job has begun: pauseBefore Reboot holds Jobs that begin later only"
+)
 HELD = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
 
 

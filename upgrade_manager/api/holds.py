@@ -101,11 +101,15 @@ def refusal(status: Mapping[str, Any], entry: str) -> str:
 
 
 def late_holds(status: Mapping[str, Any], points: Iterable[str]) -> list[str]:
-    """Return what users have to know about new points of pauseBefore: the nodes whose Jobs run already do not hold."""
+    """Return what users have to know about new points of pauseBefore: nodes whose Jobs run do not hold.
+
+    The status does not show whether the Job of a repeated step has begun, so the text leaves it open.
+    """
     if status.get("currentPhase") not in _JOB_PHASES or _nothing_runs(status):
         return []
     return [
-        f"Node {name} is not held before its {point.lower()} ({state}): pauseBefore {point} holds {held} only"
+        f"Node {name} ({state}) is not held before its {point.lower()} once its Job has begun: "
+        f"pauseBefore {point} holds {held} only"
         for point, (states, held) in _LATE.items()
         if point in points
         for name, entry in _nodes(status)

@@ -1,4 +1,4 @@
-"""The failed Jobs of a failed upgrade, which are kept for diagnosis and deleted together with the plan.
+"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan succeeds or is deleted.
 
 cleanup.py calls it, and phases/host_plans.py, which removes Plans earlier; orphaned_jobs.py handles running Jobs.
 """

@@ -52,8 +52,8 @@ def first_blocker(plan: Object) -> tuple[str, str]:
         pytest.param(
             "reboot",
             "NodeNotBack",
-            "Node node-2: it rebooted at 00:00 UTC on 1 January into the old system, Harvester v1.7.1 (boot fallback)",
-            "node-2: it rebooted at 00:00 UTC on 1 January into the old system, Harvester v1.7.1 (boot fallback). Find "
+            "Node node-2: it rebooted at 00:01 UTC on 1 January into the old system, Harvester v1.7.1 (boot fallback)",
+            "node-2: it rebooted at 00:01 UTC on 1 January into the old system, Harvester v1.7.1 (boot fallback). Find "
             "out on node node-2 why it booted the fallback: journalctl -b -1 --no-pager -n 100 (1 of 3 nodes done)",
             id="boot fallback",
         ),

@@ -49,9 +49,14 @@ def without_hooks_of(strategy: Any, annotations: Collection[str]) -> dict[str, A
     }
 
 
+def contains_hook(options: Mapping[str, Any], member: str) -> bool:
+    """Return True if that list of the drain options contains the manager's hook."""
+    return any(hook.get("annotation") == HOOKS[member] for hook in options.get(member) or [])
+
+
 def has_hooks(strategy: Any) -> bool:
     """Return True if any drain options contain a hook of the manager."""
-    return bool(without_hooks_of(strategy, set(HOOKS.values())))
+    return any(contains_hook(options, member) for options in options_of(strategy) for member in HOOKS)
 
 
 def remove_command(strategy: Any, annotations: Collection[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.facts.drain_hooks import DRAIN_OPTIONS, HOOKS, options_of
+from upgrade_manager.facts.drain_hooks import DRAIN_OPTIONS, HOOKS, contains_hook, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def without_hooks(strategy: Any) -> dict[str, Any] | None:
 def holds_nodes(strategy: Any) -> bool:
     """Return True if control-plane and worker nodes are drained, and wait for both drain hooks of the manager."""
     return all(
-        options.get("enabled") is True and all(_names(options, member, key) for member, key in HOOKS.items())
+        options.get("enabled") is True and all(contains_hook(options, member) for member in HOOKS)
         for options in options_of(strategy)
     )
 
@@ -64,10 +64,6 @@ def _three_way(original: Any, applied: Any, now: Any) -> Any:
     merged = {name: _three_way(base.get(name), applied.get(name), now.get(name)) for name in names}
     found = {name: value for name, value in merged.items() if value is not None}
     return found if found or isinstance(original, dict) else None
-
-
-def _names(options: Mapping[str, Any], member: str, annotation: str) -> bool:
-    return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
 
 
 def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,11 @@ class HoldPoint(StrEnum):
 
 #: The states of a node whose Job that reboots it has begun.
 _REBOOTS = frozenset({NodeState.POST_DRAINING, NodeState.WAITING_REBOOT, NodeState.SINGLE_NODE_UPGRADING})
+#: The states of a node whose first Job runs, or begins again in the next attempt.
+FIRST_STEPS = frozenset({NodeState.PRE_DRAINING, NodeState.SINGLE_NODE_UPGRADING})
 #: By each point, the states of a node that a new hold comes too late for, and why.
 _LATE = {
-    HoldPoint.DRAIN: (frozenset({NodeState.PRE_DRAINING, NodeState.SINGLE_NODE_UPGRADING}), "nodes that begin later"),
+    HoldPoint.DRAIN: (FIRST_STEPS, "nodes that begin later"),
     HoldPoint.REBOOT: (_REBOOTS, "Jobs that begin later"),
 }
 #: The phases in which Jobs of nodes run; those of a plan that has failed run to their end.

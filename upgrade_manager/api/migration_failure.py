@@ -29,6 +29,8 @@ class OnMigrationFailure(StrEnum):
 
 
 _POLICIES = {str(one): one for one in OnMigrationFailure}
+#: The policies, for a sentence with "neither".
+VALUES = " nor ".join(OnMigrationFailure)
 #: Characters of an invalid value that are shown.
 MAX_SHOWN = 40
 #: VMs that a Job reports, and characters of a report that is read: more than report_of writes.
@@ -94,6 +96,5 @@ def read_report(text: str) -> dict[str, str]:
 
 def invalid(value: str) -> str:
     """Return what an invalid value of a VM's annotation means."""
-    values = " nor ".join(OnMigrationFailure)
     key = ANNOTATION_ON_MIGRATION_FAILURE
-    return f"its annotation {key} is {value!r}, which is neither {values}, so that the upgrade does not stop it"
+    return f"its annotation {key} is {value!r}, which is neither {VALUES}, so that the upgrade does not stop it"

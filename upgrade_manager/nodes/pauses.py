@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import filterfalse
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.holds import HoldPoint, continue_command, entry_of
+from upgrade_manager.api.holds import FIRST_STEPS, HoldPoint, continue_command, entry_of
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.remedy import Remedy
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.nodes.node_view import Decided
-
-#: The states of a node whose first Job runs, or begins again in the next attempt.
-_FIRST_STEPS = frozenset({NodeState.PRE_DRAINING, NodeState.SINGLE_NODE_UPGRADING})
 
 
 def plan_pause(plan: str, *, after: int | None) -> Closed:
@@ -49,7 +46,7 @@ def held_point(
 
 def _is_at(view: NodeView, decision: Decision, point: HoldPoint, *, is_own: bool) -> bool:
     if point is HoldPoint.DRAIN:
-        is_first = not is_started(view) or view.state in _FIRST_STEPS
+        is_first = not is_started(view) or view.state in FIRST_STEPS
         return is_first and any(map(starts_upgrade, decision.effects))
     if is_own:
         return _holds_itself(view)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_INVALID_POLICIES, ANNOTATION_ON_MIGRATION_FAILURE
-from upgrade_manager.api.migration_failure import MAX_SHOWN, OnMigrationFailure, policy, read_policy, report_of
+from upgrade_manager.api.migration_failure import MAX_SHOWN, VALUES, OnMigrationFailure, policy, read_policy, report_of
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.toolkit.run import job_report
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.vms.vm_stop import RunningVM
 
 _KEY = ANNOTATION_ON_MIGRATION_FAILURE
-_VALUES = " nor ".join(OnMigrationFailure)
 
 
 async def to_stop(context: ToolkitContext, vms: Sequence[RunningVM]) -> list[RunningVM]:
@@ -58,7 +57,7 @@ async def _warn_of_invalid(context: ToolkitContext, vms: Sequence[RunningVM]) ->
         return
     await job_report.report(context, ANNOTATION_INVALID_POLICIES, lambda _: report_of(bad))
     names = name_list([f"{name} ({value[:MAX_SHOWN]!r})" for name, value in bad.items()])
-    text = f"Annotation {_KEY} is neither {_VALUES}, so that the upgrade does not stop these VMs: {names}"
+    text = f"Annotation {_KEY} is neither {VALUES}, so that the upgrade does not stop these VMs: {names}"
     await context.events.record_once(DETECTOR, type_=WARNING, reason="AnnotationInvalid", message=text)
 
 

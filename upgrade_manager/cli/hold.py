@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import ContinueOptions, HoldOptions
     from upgrade_manager.kube.objects import Object
 
+_PAUSED, _PAUSE_AFTER = "spec.paused", "spec.nodeUpgradeOption.pauseAfter"
+#: The changes of the spec that remove the fields.
+_WITHOUT: dict[str, Object] = {_PAUSED: {"paused": None}, _PAUSE_AFTER: {"nodeUpgradeOption": {"pauseAfter": None}}}
+
 
 def hold(options: HoldOptions) -> int:
     """Pause the plan, print the place of the hold, and return the exit status."""
@@ -66,17 +70,25 @@ def pausing(plan: Object) -> Object:
 
 def continuing(plan: Object) -> Object:
     """Return the change that lets the plan go on. Raises CommandError for a plan that does not hold."""
-    name = objects.name(plan)
-    fields: Object = {}
+    field = pausing_field(plan)
+    if not field:
+        held, command = held_node(plan)
+        run = f"; {held} holds: {command}" if held else ""
+        raise CommandError(f"{objects.name(plan)} is not paused{run}")
+    return {"spec": _WITHOUT[field]}
+
+
+def pausing_field(plan: Object) -> str:
+    """Return the field that pauses the plan and that `continue` removes; empty for a plan that no such field pauses."""
     if objects.is_true(plan, "spec", "paused"):
-        fields = {"paused": None}
-    elif objects.text(objects.condition(plan, PAUSED), "reason") == PAUSE_AFTER:
-        fields = {"nodeUpgradeOption": {"pauseAfter": None}}
-    if not fields:
-        held = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
-        run = f"; {held} holds: {continue_command(name, held)}" if held else ""
-        raise CommandError(f"{name} is not paused{run}")
-    return {"spec": fields}
+        return _PAUSED
+    return _PAUSE_AFTER if objects.text(objects.condition(plan, PAUSED), "reason") == PAUSE_AFTER else ""
+
+
+def held_node(plan: Object) -> tuple[str, str]:
+    """Return a node that holds before a step, and the command that lets it go on; empty texts without one."""
+    node = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
+    return (node, continue_command(objects.name(plan), node)) if node else ("", "")
 
 
 def letting_past(plan: Object, *, node: str) -> Object:
@@ -119,8 +131,9 @@ def continued_line(plan: Object) -> str:
 def _held_still(plan: Object) -> str:
     """Return what holds a plan that is not paused by its user any more, with the command; empty without."""
     name, status = objects.name(plan), objects.mapping(plan, "status")
-    if node := next(iter(held_nodes(status)), ""):
-        return f"{name} is not paused any more; {node} holds: {continue_command(name, node)}"
+    node, command = held_node(plan)
+    if node:
+        return f"{name} is not paused any more; {node} holds: {command}"
     after = objects.number(plan, "spec", "nodeUpgradeOption", "pauseAfter")
     if after and upgraded_nodes(status) >= after:
         return f"{name} is not paused any more, and holds by pauseAfter. To continue: {continue_command(name)}"

@@ -9,12 +9,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_of, is_requested
-from upgrade_manager.api.conditions import AVAILABLE, PAUSE_AFTER, PAUSED
-from upgrade_manager.api.holds import continue_command, held_nodes
+from upgrade_manager.api.conditions import AVAILABLE, PAUSED
+from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
 from upgrade_manager.api.text import name_list
+from upgrade_manager.cli.hold import held_node, pausing_field
 from upgrade_manager.cli.plan_change import change_plan
 from upgrade_manager.cli.plans import read_plan
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
@@ -86,13 +87,10 @@ def _way_on(plan: Object) -> str:
     if not objects.is_condition_true(plan, PAUSED):
         # A queued plan, and one in its last phase, does not hold.
         return ""
-    reason, name = objects.text(objects.condition(plan, PAUSED), "reason"), objects.name(plan)
-    if objects.is_true(plan, "spec", "paused"):
-        return f". Remove spec.paused: {continue_command(name)}"
-    if reason == PAUSE_AFTER:
-        return f". Remove spec.nodeUpgradeOption.pauseAfter: {continue_command(name)}"
-    node = next(iter(held_nodes(objects.status(plan))), "")
-    return f". Let {node} go on: {continue_command(name, node)}" if node else ""
+    if field := pausing_field(plan):
+        return f". Remove {field}: {continue_command(objects.name(plan))}"
+    node, command = held_node(plan)
+    return f". Let {node} go on: {command}" if node else ""
 
 
 def _holder(plan: Object) -> str:

@@ -34,7 +34,8 @@ MAX_ROUNDS = 5
 async def take_over(ctx: ReconcileContext, component: Component | None = None) -> None:
     """Make the UpgradePlan the owner of the failed Jobs of Plans, which would otherwise be deleted with their Plan.
 
-    The Plans, all without a component, must be deleted: they would go on with other nodes after the end of the upgrade.
+    These are all Plans of the upgrade, or that of the component. They must be deleted: they would go on with other
+    nodes after the end of the upgrade.
     """
     for number in range(MAX_ROUNDS):
         failed = await _failed(ctx, component)

@@ -107,11 +107,12 @@ async def discard(ctx: ReconcileContext, change: HostChange) -> bool:
         if keeps_failed:
             await failed_jobs.take_over(ctx, change.apply)
         await ctx.remove_all(SUC_PLANS, namespace=CATTLE_SYSTEM, selector=ctx.owner.suc_selector(change.apply))
-    if keeps_failed:
+    jobs = (await ctx.watch(suc_jobs(ctx.owner))).derive(PlanJob.of)
+    owners = {job.owner for job in jobs if job.component == change.apply}
+    if keeps_failed and ctx.owner.uid in owners:
         # Also without the Plan: its removal may have been the last request before a crash.
         await failed_jobs.remove_ttl(ctx, change.apply)
-    jobs = (await ctx.watch(suc_jobs(ctx.owner))).derive(PlanJob.of)
-    return found is None and not any(job.component == change.apply and job.owner != ctx.owner.uid for job in jobs)
+    return found is None and owners <= {ctx.owner.uid}
 
 
 async def undo(ctx: ReconcileContext, *, succeeds: bool) -> Waiting | None:

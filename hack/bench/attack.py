@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -12,7 +11,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hack.bench.attackers import (
@@ -31,6 +29,7 @@ from hack.bench.attackers import (
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, BenchError
 from hack.bench.local_processes import free_port, local_processes
+from hack.bench.process import processor_time
 from hack.bench.recorder import Recorder
 from hack.control_plane.certificates import Authority
 from webhook.server import PATH
@@ -53,8 +52,6 @@ USERS, PASS = 100, 99
 REVIEW_TIMEOUT = 5.0
 _SLOW = ("slow_bodies", "slow_heads", "idle_handshakes", "connections")
 _MS, _PERCENT, _OK = 1000.0, 100.0, 200
-#: Fields of /proc/PID/stat after the name of the program: user and system time in ticks.
-_USER, _SYSTEM = 11, 12
 
 
 class TokenReviews(Recorder):
@@ -127,8 +124,7 @@ class Target:
 
     def processor_time(self) -> float:
         """Return the seconds of the manager so far."""
-        fields = Path(f"/proc/{self.manager.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[_USER]) + int(fields[_SYSTEM])) / os.sysconf("SC_CLK_TCK")
+        return processor_time(self.manager.process.pid)
 
     def lines(self, *, since: int) -> list[dict[str, Any]]:
         """Return the log lines after that byte of the log."""

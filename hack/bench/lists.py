@@ -20,6 +20,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import CONFIG_MAPS
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 OBJECTS, SIZE = 10_000, 5_000
-#: Objects that are created at a time.
-CONCURRENCY = 16
 #: Of each kind, alternating; the fastest counts, because other programs only make it slower.
 RUNS = 5
 _MS = 1000.0
@@ -83,15 +82,8 @@ async def _run_informer(plane: ControlPlane, *, streamed: bool) -> float:
 
 
 async def _create_objects(plane: ControlPlane) -> None:
-    slots = asyncio.Semaphore(CONCURRENCY)
-    async with _client(plane) as client, asyncio.TaskGroup() as group:
-
-        async def create(number: int) -> None:
-            async with slots:
-                await client.create(CONFIG_MAPS, _config_map(number))
-
-        for number in range(OBJECTS):
-            group.create_task(create(number))
+    async with _client(plane) as client:
+        await run_all(*(client.create(CONFIG_MAPS, _config_map(number)) for number in range(OBJECTS)))
 
 
 @contextlib.asynccontextmanager

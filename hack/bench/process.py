@@ -30,6 +30,8 @@ STARTS = 5
 #: Seconds after which a manager without a plan or with a finished one is idle.
 SETTLE = 3.0
 _KIB_PER_MB = 1000 * 1000 / 1024
+#: Fields of /proc/PID/stat after the name of the program: user and system time in ticks.
+_USER, _SYSTEM = 11, 12
 MIB_PER_MB = 1000 * 1000 / 1024 / 1024
 
 
@@ -77,6 +79,12 @@ def memory(pid: int, field: str) -> float:
     """Return MB from /proc: VmRSS is the resident memory, VmHWM its peak."""
     found = re.search(rf"^{field}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) / _KIB_PER_MB if found else 0.0
+
+
+def processor_time(pid: int) -> float:
+    """Return the seconds of processor time from /proc so far, in user mode and in the kernel."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[_USER]) + int(fields[_SYSTEM])) / os.sysconf("SC_CLK_TCK")
 
 
 class JobCreateTrap(Recorder):

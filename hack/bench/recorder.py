@@ -102,18 +102,24 @@ class Recorder:
         return asyncio.get_running_loop().time()
 
 
+def audited(folder: Path, policy: dict[str, Any]) -> tuple[Path, tuple[str, ...]]:
+    """Write an audit policy into the folder; return the log there, and the flags with which an API server writes it."""
+    log, file = folder / "audit.log", folder / "audit-policy.json"
+    file.write_text(json.dumps(policy))
+    return log, (f"--audit-policy-file={file}", f"--audit-log-path={log}", f"--audit-log-maxsize={_LOG_SIZE}")
+
+
+def span(event: dict[str, Any]) -> tuple[float, float]:
+    """Return the times of an audit event's request and of its stage, in seconds since the epoch."""
+    received, stage = (datetime.fromisoformat(event[name]) for name in ("requestReceivedTimestamp", "stageTimestamp"))
+    return received.timestamp(), stage.timestamp()
+
+
 class Audit:
     """The audit log of a real API server that is started with `flags`."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "audit.log"
-        policy = folder / "audit-policy.json"
-        policy.write_text(json.dumps(_policy()))
-        self.flags = (
-            f"--audit-policy-file={policy}",
-            f"--audit-log-path={self._log}",
-            f"--audit-log-maxsize={_LOG_SIZE}",
-        )
+        self._log, self.flags = audited(folder, _policy())
 
     def exchanges(self) -> list[Exchange]:
         """Return the writes so far in the order of their responses; times are in seconds since the epoch."""
@@ -143,11 +149,12 @@ def _exchange(event: dict[str, Any]) -> Exchange:
         headers={"user-agent": event.get("userAgent", "")},
         body=_bytes(event.get("requestObject")),
     )
+    began, ended = span(event)
     return Exchange(
         request=request,
         status=event["responseStatus"]["code"],
-        began=datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
-        ended=datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
+        began=began,
+        ended=ended,
         body=_bytes(event.get("responseObject")),
     )
 

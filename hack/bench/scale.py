@@ -26,6 +26,7 @@ from hack.control_plane.control_plane import API_SERVER, ControlPlane
 from hack.scenario import Machine
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from hack.bench.real_cluster import RealCluster, Step, Usage
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 NODES, MACHINES, VOLUMES_IN_ALL = 1000, 5000, 10000
 #: Nodes that are upgraded before the measurement, and in it.
 BEFORE, MEASURED = 10, 40
-#: Volumes that are created at a time.
-CONCURRENCY = 16
 #: Seconds for the first nodes with all phases before them, and for each further node.
 START_TIMEOUT, NODE_TIMEOUT = 900.0, 30.0
 #: The flag of an API server without streaming lists, as before Kubernetes 1.34.
@@ -161,14 +160,5 @@ async def create_volumes(cluster: Simulation, count: int) -> None:
     """Create volumes that no machine uses."""
     client, nodes = cluster.client("bench"), cluster.scenario.nodes.names
     at = format_time(cluster.now())
-    slots = asyncio.Semaphore(CONCURRENCY)
-
-    async def create(number: int) -> None:
-        async with slots:
-            await client.create(
-                LONGHORN_VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)]), at=at)
-            )
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(count):
-            group.create_task(create(number))
+    machines = (Machine(name=f"spare-{number}", node=nodes[number % len(nodes)]) for number in range(count))
+    await run_all(*(client.create(LONGHORN_VOLUMES, volume(machine, at=at)) for machine in machines))

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hack.bench.in_process import BenchError
 from hack.bench.peers.environments import ROOT, command
-from hack.bench.process import MIB_PER_MB, memory
+from hack.bench.process import MIB_PER_MB, memory, processor_time
 
 if TYPE_CHECKING:
     from hack.bench.peers.environments import Peer
     from hack.bench.peers.servers import Server
     from hack.demo.processes import Child, ProcessGroup
 
-#: Seconds between two looks at a controller's log.
+#: Seconds between two polls of a controller's log.
 INTERVAL = 0.05
-_TICKS = os.sysconf("SC_CLK_TCK")
-#: Of /proc/PID/stat, after the program's name: time in user mode and in the kernel.
-_USER, _SYSTEM = 11, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +62,7 @@ class ControllerProcess:
 
     def processor(self) -> float:
         """Return the seconds of processor time so far."""
-        fields = Path(f"/proc/{self.child.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS
+        return processor_time(self.child.process.pid)
 
     def resident(self) -> float:
         """Return the resident memory in MiB."""

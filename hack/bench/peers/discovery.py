@@ -52,7 +52,7 @@ _DOCUMENTS: dict[str, dict[str, Any]] = {
 
 
 class Discovery:
-    """A `Transport` around an embedded server that responds to the older discovery, of what kopf looks for."""
+    """A `Transport` around an embedded server that responds to the older discovery, of what kopf reads."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.call import call_of
 from hack.bench.peers.report import GROUP, PLURAL
+from hack.bench.recorder import audited, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 #: The user of the controllers, and the User-Agent of the benchmark itself.
 CONTROLLER, BENCH = "controller", "bench"
 RESOURCE = f"{PLURAL}.{GROUP}"
-#: Large enough that the log is never rotated, in MB.
-_LOG_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +49,9 @@ class AuditLog:
     """The requests of the controllers, and the benchmark's patches, in the audit log of a real API server."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "audit.log"
-        policy = folder / "audit-policy.json"
-        policy.write_text(json.dumps(_POLICY))
+        self._log, self.flags = audited(folder, _POLICY)
         self._place = 0
         self._received: list[Received] = []
-        self.flags = (
-            f"--audit-policy-file={policy}",
-            f"--audit-log-path={self._log}",
-            f"--audit-log-maxsize={_LOG_SIZE}",
-        )
 
     def clear(self) -> None:
         """Forget the requests so far."""
@@ -83,14 +74,15 @@ def from_audit(event: dict[str, Any]) -> Iterator[Received]:
     """Yield the request of an audit event; a watch counts when it begins, and other requests when they end."""
     if (event["stage"] == "ResponseStarted") is (event["verb"] == "watch"):
         about = event.get("objectRef", {})
+        began, ended = span(event)
         yield Received(
             verb=event["verb"],
             name=about.get("name", ""),
             subresource=about.get("subresource", ""),
             by_controller=event["user"]["username"] == CONTROLLER,
             status=event["responseStatus"]["code"],
-            began=datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
-            ended=datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
+            began=began,
+            ended=ended,
         )
 
 
@@ -99,14 +91,17 @@ class RecordedRequests:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._received: list[Received] = []
 
     def clear(self) -> None:
         """Forget the requests so far."""
         self._recorder.exchanges.clear()
+        self._received = []
 
     def received(self) -> list[Received]:
-        """Return the requests since `clear`, in the order of their responses."""
-        return [_from_exchange(exchange) for exchange in self._recorder.exchanges]
+        """Return the requests since `clear`, in the order of their responses; each is read once: callers poll."""
+        self._received += map(_from_exchange, self._recorder.exchanges[len(self._received) :])
+        return self._received
 
 
 def _from_exchange(exchange: Exchange) -> Received:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -29,6 +28,7 @@ from hack.control_plane.definitions import define
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import Resource
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 SIZE = 5_000
-#: Objects that are written at a time.
-CONCURRENCY = 16
 TOKEN = "controller-token"  # noqa: S105  # of a server on loopback
 WIDGETS = Resource(group=GROUP, version=VERSION, plural=PLURAL, kind=KIND)
 
@@ -79,15 +77,7 @@ class Server:
 
     async def fill(self, count: int) -> None:
         """Create the objects."""
-        slots = asyncio.Semaphore(CONCURRENCY)
-
-        async def create(number: int) -> None:
-            async with slots:
-                await self.client.create(WIDGETS, widget(number))
-
-        async with asyncio.TaskGroup() as group:
-            for number in range(count):
-                group.create_task(create(number))
+        await run_all(*(self.client.create(WIDGETS, widget(number)) for number in range(count)))
 
     async def change(self, number: int, value: int) -> Object:
         """Give an object a new value, which its status has to show; return its metadata."""
@@ -147,10 +137,10 @@ def embedded_server() -> ApiServer:
     return server
 
 
-def write_account(folder: Path, *, authority: bytes, token: str = TOKEN) -> None:
+def write_account(folder: Path, *, authority: bytes) -> None:
     """Write a service account as the kubelet mounts it into a Pod."""
     (folder / "ca.crt").write_bytes(authority)
-    (folder / "token").write_text(token)
+    (folder / "token").write_text(TOKEN)
     (folder / "namespace").write_text(NAMESPACE)
 
 

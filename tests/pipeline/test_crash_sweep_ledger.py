@@ -200,9 +200,13 @@ STORIES = {
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
 }
 AFTER, LOST = "killed after", "no response to"
-#: A Job of Harvester's toolkit that outlives its deleted plan empties KubeVirt's list after the manager has given it
-#: back, if the manager is killed between. Fleet then refuses the chart, and the next plan waits for the Job by name.
-UNSOLVED = {("suspended updates of a deleted plan", AFTER): [pytest.mark.xfail(strict=True, raises=ExceptionGroup)]}
+#: If the manager is killed between. Fleet then refuses the chart, and the next plan waits for the Job by name.
+_OUTLIVES = "a Job of Harvester's toolkit outlives its deleted plan, and empties KubeVirt's list that was given back"
+UNSOLVED = {
+    ("suspended updates of a deleted plan", AFTER): [
+        pytest.mark.xfail(reason=_OUTLIVES, strict=True, raises=ExceptionGroup)
+    ]
+}
 DEFAULT = [("a failed plan's debts", AFTER), ("suspended updates of VMs", LOST), ("resumed updates of VMs", AFTER)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.harvester import Harvester
+from tests.support.server.lost_responses import responses_lost
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
@@ -100,16 +101,8 @@ async def test_job_that_is_claimed_again_is_taken_over_again(cluster: Harvester)
 
 async def test_plan_stays_until_the_controller_has_reacted(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster)
-    patch = ctx.client.patch
-
-    async def lose(*given: Any, **options: Any) -> Any:
-        await patch(*given, **options)
-        raise Transient("response lost")
-
-    ctx.client.patch = lose  # type: ignore[method-assign]
-    with pytest.raises(Transient):
+    with responses_lost(ctx.client, "patch"), pytest.raises(Transient):
         await take_over(ctx, Component.IMAGE_PRELOAD)
-    ctx.client.patch = patch  # type: ignore[method-assign]
     began = loop_time()
     await take_over(ctx, Component.IMAGE_PRELOAD)
     assert loop_time() - began == failed_jobs.REACTION_TIME

@@ -8,13 +8,10 @@ from hack.simulation import Simulation
 from tests.pipeline.node_upgrade.test_migration_failure_runs import blockers, halted, recorded, spec
 from tests.support.cluster.launchers import INSTANCE, launch, protect, set_least
 from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.resumed_run import reviewed
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun
-from tests.support.webhook import webhook
 from upgrade_manager.api.blockers import BlockerReason
-from upgrade_manager.kube.objects import Object
-from webhook.cluster import LiveReader
-from webhook.review import PLAN_KIND, AdmissionRequest
 
 NODE = "node-0"
 #: One that cannot move at all, and one whose migration fails.
@@ -22,15 +19,6 @@ MACHINES = [
     {"name": "fixed", "node": NODE, "migratable": False},
     {"name": "left", "node": NODE, "failing_migrations": 99},
 ]
-
-
-async def denials(simulation: Simulation, plan: Object) -> list[str]:
-    """Return the webhook's reasons to deny the plan."""
-    request = AdmissionRequest(
-        uid="1", operation="CREATE", kind=PLAN_KIND, subresource="", name="upgrade", new=plan, old=None
-    )
-    admission = webhook.admission(reader=LiveReader(simulation.client("webhook")))
-    return [one.message for one in (await admission.decide(request)).findings if one.denies]
 
 
 @pytest.mark.rule(
@@ -48,10 +36,10 @@ async def test_budget_holds_up_the_stop_of_an_admitted_vm() -> None:
             await protect(stage.client, f"kubevirt-{name}", least=1, owner=owner, **{INSTANCE: owner["uid"]})
         await protect(stage.client, "users", least=1, app="fixed")
         head = {"metadata": {"name": "upgrade"}}
-        (denial,) = await denials(simulation, {**head, "spec": spec("Stop")})
+        (denial,) = await reviewed(stage, {**head, "spec": spec("Stop")})
         assert denial.startswith("VirtualMachine default/fixed cannot be live-migrated")
         restoring = {**spec("Stop"), "restoreVM": True}
-        assert await denials(simulation, {**head, "spec": restoring}) == []
+        assert await reviewed(stage, {**head, "spec": restoring}) == []
         async with stage.life():
             await stage.create_plan(restoring)
             (found,) = await blockers(stage, "users")

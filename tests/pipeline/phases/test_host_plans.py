@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.ending.test_failed_jobs import put_failed_job
+from tests.support.server.lost_responses import responses_lost
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.kube import objects
@@ -102,16 +103,8 @@ async def test_failed_job_stays_after_an_interruption(cluster: Harvester, change
     await host_plans.apply(ctx, change)
     plan = await cluster.client.get(SUC_PLANS, name(change.apply), namespace="cattle-system")
     await put_failed_job(cluster, plan)
-    remove = ctx.client.delete_collection
-
-    async def lose(*given: Any, **options: Any) -> None:
-        await remove(*given, **options)
-        raise Transient("response lost")
-
-    ctx.client.delete_collection = lose  # type: ignore[method-assign]
-    with pytest.raises(Transient):
+    with responses_lost(ctx.client, "delete_collection"), pytest.raises(Transient):
         await host_plans.discard(ctx, change)
-    ctx.client.delete_collection = remove  # type: ignore[method-assign]
     ctx = await reread(cluster)
     for _ in range(2):
         assert await host_plans.discard(ctx, change)

@@ -105,8 +105,14 @@ async def denials(stage: UpgradeRun, annotations: dict[str, str] | None = None, 
     old = await stage.plan()
     metadata = {**old["metadata"], "annotations": {**objects.annotations_of(old), **(annotations or {})}}
     new = {**old, "metadata": metadata, "spec": {**objects.spec(old), **spec}}
+    return await reviewed(stage, new, old=old)
+
+
+async def reviewed(stage: UpgradeRun, new: Object, *, old: Object | None = None) -> list[str]:
+    """Return the webhook's reasons to deny a plan that is created, or changed."""
+    operation = "CREATE" if old is None else "UPDATE"
     request = AdmissionRequest(
-        uid="1", operation="UPDATE", kind=PLAN_KIND, subresource="", name=stage.name, new=new, old=old
+        uid="1", operation=operation, kind=PLAN_KIND, subresource="", name=stage.name, new=new, old=old
     )
     admission = webhook.admission(reader=LiveReader(stage.simulation.client("webhook")))
     return [finding.message for finding in (await admission.decide(request)).findings]

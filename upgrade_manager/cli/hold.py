@@ -1,6 +1,7 @@
 """The commands `upgrade-manager pause PLAN` and `continue PLAN [NODE]`: they pause and continue an upgrade.
 
-user_commands.py starts them; pipeline/pause.py holds the plan, and pipeline/continuations.py lets a node go on.
+user_commands.py starts them, and retry.py shows what pauses a plan; pipeline/pause.py holds the plan, and
+pipeline/continuations.py lets a node go on.
 """
 
 from __future__ import annotations

@@ -64,7 +64,19 @@ async def pass_month(stage: UpgradeRun) -> None:
         await stage.client.patch(NODES, objects.name(node), MergePatch({"status": later}), subresource="status")
 
 
-@pytest.mark.rule("report: it is the same a month later, without events and Jobs, and with other Nodes")
+def assert_over(blocker: Object, status: Object) -> None:
+    """Check that the status keeps the blocker as one that is over."""
+    assert "blockers" not in status
+    past = status["pastBlockers"][0]
+    keys = ("reason", "kind", "name", "since")
+    assert [past[key] for key in keys] == [blocker[key] for key in keys]
+    assert past["until"].startswith("2026-01-01T00:05:")
+
+
+@pytest.mark.rule(
+    "report: it is the same a month later, without events and Jobs, and with other Nodes",
+    "blockers: those that are over stay in the status, with begin and end",
+)
 @pytest.mark.parametrize(
     ("scenario", "words"),
     [
@@ -81,9 +93,11 @@ async def test_report_is_the_same_a_month_later(scenario: Scenario, words: tuple
         async with started(simulation) as stage:
             await scale(DEPLOYMENTS, SUC, "cattle-system", 0).run(stage.client)
             await asyncio.sleep(DOWN)
+            (blocker,) = objects.status(await stage.plan())["blockers"]
             await scale(DEPLOYMENTS, SUC, "cattle-system", 1).run(stage.client)
             await stage.until_ended()
             await stage.settle()
+            assert_over(blocker, objects.status(await stage.plan()))
         assert is_complete(await stage.plan(), await history_of(stage))
         page, document = await shown(stage, now=simulation.now())
         await pass_month(stage)

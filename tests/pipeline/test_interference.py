@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hack.scenario import load
 from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
@@ -19,7 +17,7 @@ from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.kube.resources import JOBS, SECRETS
 
 pytestmark = pytest.mark.sampled
 
@@ -34,28 +32,6 @@ async def assert_true(stage: UpgradeRun) -> None:
 
 def progress(plan: Any) -> str:
     return condition(plan, "Progressing")[2]
-
-
-@pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
-async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
-    # Rancher begins the next node only after it knows that the strategy is removed.
-    async with simulate(load("three-nodes").changed(durations={"probes": 10})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
-            await stage.until_node("PostDrained", node="node-0")
-        # Without a manager nothing adds the hooks again, so Rancher upgrades the other nodes without a drain.
-        await set_strategy(simulation, None)
-        await asyncio.sleep(60)
-        async with stage.life(seed="the next manager"):
-            await stage.until_plan(lambda plan: "already, but Rancher has not drained" in progress(plan))
-            plan = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")), seconds=900)
-            blocker = objects.status(plan)["blockers"][0]
-            assert blocker["reason"] == "HookLost"
-            again = json.loads(blocker["remedy"].partition("-p '")[2].removesuffix("'"))
-            assert again == {"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}}
-            await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(again), namespace=FLEET_LOCAL)
-            await assert_true(stage)
 
 
 @pytest.mark.rule("nodes: a hook that is set again on an upgraded node runs another pre-drain Job, one node at a time")

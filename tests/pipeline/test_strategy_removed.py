@@ -17,7 +17,7 @@ from hack.scenario import load
 from tests.pipeline.ending.test_held_nodes import set_strategy
 from tests.pipeline.test_interference import assert_true
 from tests.support.cluster.simulate import SECOND, Simulate
-from tests.support.managers.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun, provision_generation
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_PRE_DRAIN
 from upgrade_manager.facts import machine_plan
@@ -100,6 +100,7 @@ async def test_nodes_that_rancher_passes_are_named_at_once(simulate: Simulate, l
             passed = f"{LAST}: it runs" if last_done == SECOND else f"{LAST}, {SECOND}: they run"
             assert f"Cluster fleet-local/local: {passed} Kubernetes" in blocker["message"]
             again = json.loads(blocker["remedy"].partition("-p '")[2].removesuffix("'"))
+            assert again == {"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}}
             await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(again), namespace=FLEET_LOCAL)
             await stage.until_plan(lambda plan: not objects.status(plan).get("blockers"), seconds=30)
             # While Rancher drains the done nodes first, the node that waits for its turn does not let it do so again.

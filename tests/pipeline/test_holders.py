@@ -32,6 +32,7 @@ def blocked_by(plan: Object, name: str) -> bool:
 @pytest.mark.parametrize(
     ("reached", "held"), [("ImagePreloading", "ImagePreloaded"), ("ClusterUpgrading", "ClusterUpgraded")]
 )
+@pytest.mark.thin
 async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: str) -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until(reached)
@@ -52,6 +53,7 @@ async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: st
 
 @pytest.mark.rule("blockers: work of others holds the next step back, by name, and its end lets it go on")
 @pytest.mark.parametrize("holding", APPEARING.values(), ids=APPEARING)
+@pytest.mark.thin
 async def test_holder_holds_the_next_node_back(holding: Holding) -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining")

@@ -23,7 +23,7 @@ from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, VIRTUAL_MA
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
 
-KINDS = pytest.mark.parametrize("options", [RunOptions(), OWN], ids=["harvester", "own"])
+KINDS = pytest.mark.parametrize("options", [OWN, RunOptions()], ids=["own", "harvester"])
 ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
 #: Harvester's toolkit writes the list, too, as Harvester's own upgrade to v1.8.0 does.
 WRITING: dict[str, Any] = {"toolkit_writes_methods": True}
@@ -73,7 +73,8 @@ async def launchers(stage: UpgradeRun) -> set[str]:
 
 
 @KINDS
-@pytest.mark.parametrize("changes", [VMS, SERVICES], ids=["simulated", "services"])
+@pytest.mark.parametrize("changes", [SERVICES, VMS], ids=["services", "simulated"])
+@pytest.mark.thin
 async def test_vms_get_new_launchers_by_drains_alone(options: RunOptions, changes: dict[str, Any]) -> None:
     async with Simulation(RepairableScenario.of(**changes)) as simulation:
         assert await state(simulation) == ORIGINAL
@@ -111,6 +112,7 @@ async def test_list_that_is_filled_too_early_migrates_vms() -> None:
 
 @KINDS
 @pytest.mark.parametrize("work", ["manifests", "post-drain"])
+@pytest.mark.thin
 async def test_list_is_given_back_after_a_failure(options: RunOptions, work: str) -> None:
     scenario = RepairableScenario.of(**WRITING, **fault(work, "" if work == "manifests" else SECOND))
     async with Simulation(scenario) as simulation:
@@ -130,7 +132,8 @@ async def test_list_is_given_back_after_a_failure(options: RunOptions, work: str
 
 
 @KINDS
-@pytest.mark.parametrize("point", ["ClusterUpgrading", "PreDrained"])
+@pytest.mark.parametrize("point", ["PreDrained", "ClusterUpgrading"])
+@pytest.mark.thin
 async def test_list_is_given_back_when_the_plan_is_deleted(options: RunOptions, point: str) -> None:
     async with Simulation(RepairableScenario.of(**WRITING)) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=options)

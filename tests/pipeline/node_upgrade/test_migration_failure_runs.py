@@ -146,11 +146,12 @@ async def test_stuck_vms_wait_for_decisions(
 @pytest.mark.parametrize(
     ("options", "policy"),
     [
-        pytest.param(OWN, "Stop", id="own-stop"),
         pytest.param(RunOptions(), "", id="harvester"),
+        pytest.param(OWN, "Stop", id="own-stop"),
         pytest.param(RunOptions(), "Stop", id="harvester-stop"),
     ],
 )
+@pytest.mark.thin
 async def test_stop_needs_no_decision(options: RunOptions, policy: str) -> None:
     async with Simulation(scenario("left")) as simulation:
         stage = await begun(simulation, options)

@@ -21,7 +21,8 @@ from upgrade_manager.kube.resources import MACHINES, NODES, VIRTUAL_MACHINE_INST
 
 
 @pytest.mark.rule("nodes: a success names the VMs of a node that left, and counts the nodes that are upgraded")
-@pytest.mark.parametrize("restarts", [False, True], ids=["one manager", "restarted"])
+@pytest.mark.parametrize("restarts", [True, False], ids=["restarted", "one manager"])
+@pytest.mark.thin
 async def test_node_that_left_is_not_counted_and_its_vms_are_named(*, restarts: bool) -> None:
     async with Simulation(cluster()) as simulation:
         stage = await UpgradeRun.set_up(simulation)
@@ -47,7 +48,8 @@ async def test_node_that_left_is_not_counted_and_its_vms_are_named(*, restarts: 
 
 
 @pytest.mark.rule("nodes: with restoreVM the VMs of a node that left are started on other nodes")
-@pytest.mark.parametrize("restarts", [False, True], ids=["one manager", "restarted"])
+@pytest.mark.parametrize("restarts", [True, False], ids=["restarted", "one manager"])
+@pytest.mark.thin
 async def test_vms_of_a_node_that_left_are_started_elsewhere(*, restarts: bool) -> None:
     async with Simulation(cluster()) as simulation:
         stage = await UpgradeRun.set_up(simulation)

@@ -100,7 +100,8 @@ async def test_harm_without_a_change_is_found(monkeypatch: pytest.MonkeyPatch, l
 
 
 @pytest.mark.rule("workloads: the holds and files of an upgrade are removed after a failure and a deletion")
-@pytest.mark.parametrize("work", ["agent-hold", "manifests", "skip-on", "pre-drain", "post-drain"])
+@pytest.mark.parametrize("work", ["post-drain", "agent-hold", "manifests", "skip-on", "pre-drain"])
+@pytest.mark.thin
 async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
     scenario = RepairableScenario.of(**fault(work, "" if work == "manifests" else "node-2"))
     async with Simulation(scenario) as simulation:
@@ -146,7 +147,8 @@ async def failed_jobs(stage: UpgradeRun) -> list[str]:
 
 
 @pytest.mark.rule("workloads: the holds and files of an upgrade are removed after a failure and a deletion")
-@pytest.mark.parametrize("plan", [HOLD, "", SKIP, UNSKIP])
+@pytest.mark.parametrize("plan", ["", UNSKIP, HOLD, SKIP])
+@pytest.mark.thin
 async def test_deletion_leaves_nothing_on_hosts(plan: str) -> None:
     async with Simulation() as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=OWN)

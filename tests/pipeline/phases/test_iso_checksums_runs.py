@@ -109,6 +109,7 @@ async def test_job_runs_beside_the_repository() -> None:
         pytest.param({"attempts": 1}, "", id="fails once"),
     ],
 )
+@pytest.mark.thin
 async def test_upgrade_goes_on_without_checksums(fault: Object, reason: str) -> None:
     scenario = scenarios.load("three-nodes").changed(faults=[{"work": "checksums", **fault}])
     async with Simulation(scenario) as simulation:

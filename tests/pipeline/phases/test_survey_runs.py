@@ -265,6 +265,7 @@ async def _degraded(stage: UpgradeRun) -> bool:
 
 @pytest.mark.rule("blockers: ImageMissing names the node and the image that the node cannot pull")
 @pytest.mark.parametrize("kind", ["own", "harvester"])
+@pytest.mark.thin
 async def test_missing_image_is_named_before_anything_changes(kind: str) -> None:
     image = "me/own:v9" if kind == "own" else "rancher/harvester-upgrade-toolkit:v1.8.0"
     async with Simulation("three-nodes") as simulation:
@@ -296,6 +297,7 @@ async def test_missing_image_is_named_before_anything_changes(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["own", "harvester"])
+@pytest.mark.thin
 async def test_plan_of_another_owner_is_left_alone(kind: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)

@@ -117,6 +117,7 @@ async def test_image_is_kept_by_a_manager_that_refuses_it(simulate: Simulate) ->
         pytest.param({IMAGE: f"{PUBLISHED}:v1"}, "a tag belongs in spec.upgrade", id="a tag"),
     ],
 )
+@pytest.mark.thin
 async def test_refused_image_fails_the_plan(simulate: Simulate, annotations: dict[str, str], cause: str) -> None:
     async with simulate("one-node") as simulation:
         stage = await UpgradeRun.set_up(simulation)

@@ -241,8 +241,6 @@ class NodeFaults(_Part):
 
     #: Nodes that never boot again.
     lost_on_reboot: tuple[str, ...] = ()
-    #: Nodes that boot the old operating system.
-    unchanged_by_reboot: tuple[str, ...] = ()
     #: The number of attempts at which a node's system-agent cannot apply its plan.
     failing_plans: dict[str, int] = Field(default_factory=dict)
 

@@ -146,10 +146,6 @@ class Timers:
         end = self._ends.setdefault(owner, {}).setdefault(what, now + seconds)
         return max(0.0, end - now)
 
-    def runs(self, owner: str, what: Hashable) -> bool:
-        """Report whether the timer was started."""
-        return what in self._ends.get(owner, {})
-
     def stop(self, owner: str, what: Hashable) -> None:
         """Remove one timer; the next read starts it again."""
         self._ends.get(owner, {}).pop(what, None)

@@ -87,9 +87,7 @@ class NodeKeeper(Controller[str]):
             # A scaled reboot still lasts until NotReady is written, so that every client can observe it.
             return 0.01
         self._timers.forget(name)
-        keep = name in self._context.scenario.node_faults.unchanged_by_reboot
-        keep = keep or self._context.freezer.hangs(boot_of(name))
-        self._context.hosts.power_on(name, keep_os=keep)
+        self._context.hosts.power_on(name, keep_os=self._context.freezer.hangs(boot_of(name)))
         return None
 
     def _left(self, host: Host, what: str, duration: float) -> float:

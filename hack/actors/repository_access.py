@@ -47,9 +47,7 @@ class RepositoryServer:
     the connection, since others share the port.
     """
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
-        self._host = host
-        self._port = port
+    def __init__(self) -> None:
         self._repository: Repository | None = None
         app = web.Application()
         app.router.add_get("/iso/{name}", self._iso)
@@ -68,7 +66,7 @@ class RepositoryServer:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         return self
 
     async def __aexit__(

@@ -34,7 +34,6 @@ class Attributes:
     #: Set for non-resource requests.
     path: str = ""
     group: str = ""
-    version: str = ""
     resource: str = ""
     subresource: str = ""
     namespace: str = ""

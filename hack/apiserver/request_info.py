@@ -30,7 +30,6 @@ def attributes_of(request: Request) -> Attributes:
     return Attributes(
         verb=call.verb,
         group=group,
-        version=call.version,
         resource=plural,
         subresource=call.subresource.partition("/")[0],
         namespace=name if call.resource == "namespaces" else call.namespace,

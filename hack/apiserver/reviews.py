@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: The audience of all tokens.
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
-_FIELDS = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+_FIELDS = ("verb", "group", "resource", "subresource", "namespace", "name")
 
 
 def reviewed(row: Row, review: Object, *, user: User, authenticator: Authenticator, store: Storage) -> Object:

@@ -27,7 +27,6 @@ class StatusError(Exception):
         reason: str,
         message: str,
         details: dict[str, Any] | None = None,
-        metadata: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(message)
@@ -35,7 +34,6 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
-        self.metadata = metadata or {}
         self.headers = headers or {}
 
     def body(self) -> dict[str, Any]:
@@ -43,7 +41,7 @@ class StatusError(Exception):
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": self.metadata,
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
         }
@@ -175,10 +173,9 @@ def not_a_version(text: str) -> str:
     return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
-def expired(message: str, *, continue_token: str = "") -> StatusError:
+def expired(message: str) -> StatusError:
     """Return the error for an expired resourceVersion or continue token."""
-    metadata = {"continue": continue_token} if continue_token else {}
-    return StatusError(code=410, reason="Expired", message=message, metadata=metadata)
+    return StatusError(code=410, reason="Expired", message=message)
 
 
 def too_large_version(requested: int, current: int) -> StatusError:

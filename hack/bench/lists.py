@@ -63,7 +63,7 @@ def _sync(plane: ControlPlane, *, streamed: bool) -> Sync:
     selector = StepSelector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
         seconds = runner.run(_run_informer(plane, streamed=streamed))
-    return Sync(seconds, max((processor for _, _, processor in selector.steps), default=0.0))
+    return Sync(seconds, max((processor for _, processor in selector.steps), default=0.0))
 
 
 async def _run_informer(plane: ControlPlane, *, streamed: bool) -> float:

@@ -26,17 +26,17 @@ class StepSelector(selectors.DefaultSelector):  # the system's best
 
     def __init__(self) -> None:
         super().__init__()
-        self._began = self._created = time.perf_counter()
+        self._began = time.perf_counter()
         self._processor = time.thread_time()
-        #: Seconds since the creation, of wall time and of processor time.
-        self.steps: list[tuple[float, float, float]] = []
+        #: Seconds of wall time and of processor time.
+        self.steps: list[tuple[float, float]] = []
         SELECTORS.append(self)
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         """Record the step that has ended, and wait."""
         wall, processor = time.perf_counter() - self._began, time.thread_time() - self._processor
         if wall > MIN_STEP:
-            self.steps.append((self._began - self._created, wall, processor))
+            self.steps.append((wall, processor))
         found: list[tuple[SelectorKey, int]] = super().select(timeout)
         self._began, self._processor = time.perf_counter(), time.thread_time()
         return found

@@ -71,9 +71,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an event loop, in seconds since its start, of wall time and of processor time."""
+    """One step of an event loop, in seconds of wall time and of processor time."""
 
-    at: float
     wall: float
     processor: float
 

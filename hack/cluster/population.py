@@ -101,8 +101,8 @@ class Population:
         await seeds.create()
 
     @asynccontextmanager
-    async def alive(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Run all actors; the yielded task ends only when one fails."""
+    async def alive(self) -> AsyncIterator[None]:
+        """Run all actors; one that fails ends the block."""
         async with asyncio.TaskGroup() as group:
             quorum = group.create_task(Quorum(self.hosts, self._backend).run(), name="quorum")
             actors = group.create_task(self.registry.run(), name="actors")
@@ -110,7 +110,7 @@ class Population:
                 await self.registry.ready()
                 if self._scenario.harvester.node_validator:
                     self._backend.admit(NodeValidator(self._nodes))
-                yield actors
+                yield
             finally:
                 actors.cancel()
                 quorum.cancel()

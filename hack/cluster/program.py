@@ -49,8 +49,6 @@ class Running:
     api_url: str
     #: `{plan}` stands for the plan's name.
     repo_url: str
-    #: Ends only when a component of the cluster fails.
-    task: asyncio.Task[None]
 
 
 def utc_now() -> datetime:
@@ -89,9 +87,9 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
             files |= large_files(scenario, files)
         repository.serve(population.registry.repository)
         await population.create(api_url=f"https://{LOCAL_NAME}:{gateway.port}", install_crds=options.install_crds)
-        task = await stack.enter_async_context(population.alive())
+        await stack.enter_async_context(population.alive())
         write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=backend.token))
-        yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=task)
+        yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}")
 
 
 def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> ContainersFactory:

@@ -64,11 +64,11 @@ class _Armed:
 class Middleware:
     """A `Transport` around another one; rules can be added and removed at any time."""
 
-    def __init__(self, inner: Transport, *, random: Random, hook: WriteHook = NO_HOOK) -> None:
+    def __init__(self, inner: Transport, *, random: Random) -> None:
         self._inner = inner
         self._random = random
         self._armed: list[_Armed] = []
-        self.hook: WriteHook = hook
+        self.hook: WriteHook = NO_HOOK
         self.counts = Counts()
         #: The number of writes sent.
         self.writes = 0

@@ -27,7 +27,6 @@ INTERVAL = 0.05
 class ControllerProcess:
     """A controller that was started."""
 
-    peer: Peer
     child: Child
     #: Of the clock that all processes share.
     began: float
@@ -42,7 +41,7 @@ class ControllerProcess:
         # Several servers have controllers at the same time, and a server has several one after the other.
         log = f"{peer.name}-{urlsplit(server.url).port}-{len(children.children)}"
         child = await children.start(log, ["env", *given, *program])
-        return cls(peer=peer, child=child, began=began)
+        return cls(child=child, began=began)
 
     @property
     def is_running(self) -> bool:

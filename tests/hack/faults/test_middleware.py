@@ -199,7 +199,8 @@ class Killer:
 @pytest.mark.parametrize(("before", "stored"), [(True, ["a"]), (False, ["a", "b"])], ids=["before", "after"])
 async def test_client_is_killed_around_its_second_write(wire: RawClient, before: bool, stored: list[str]) -> None:  # noqa: FBT001
     killer = Killer(2, before=before)
-    faults = Middleware(wire.transport, random=Random(1), hook=killer)
+    faults = Middleware(wire.transport, random=Random(1))
+    faults.hook = killer
     client = RawClient(faults)
     await client.post(MAPS, {"metadata": {"name": "a"}})
     await client.get(MAPS)

@@ -6,14 +6,11 @@ import re
 
 import pytest
 
-from hack.original.catalogue import PARTS, entries, tables
-from hack.original.entry import Entry
-from hack.original.extra import EXTRA
-from hack.original.listings import WRITES, listings, shown_in
+from hack.original.catalogue import CATALOGUE, WRITES, Entry, listings, shown_in, tables
 from upgrade_manager.release.migrations.pairs import rows_between
 from upgrade_manager.release.migrations.row import Source
 
-ENTRIES = entries()
+ENTRIES = CATALOGUE.entries
 #: Reasons without content.
 STUB = re.compile(r"\b(?:todo|tbd|n/a|see above|not needed|as above|unknown)\b", re.IGNORECASE)
 MIN_WORDS = 6
@@ -55,7 +52,7 @@ def test_reason_is_a_sentence_with_content(text: str, expected: bool) -> None:  
 
 
 def test_each_entry_stands_once_in_its_part() -> None:
-    for part in PARTS:
+    for part in CATALOGUE.parts:
         names = [entry.what for entry in part.entries]
         assert len(set(names)) == len(names), part.title
 
@@ -69,16 +66,16 @@ def test_each_source_of_a_row_is_compared() -> None:
 
 def test_each_net_write_is_explained() -> None:
     known = [re.compile(one.shown) for one in ENTRIES if one.shown]
-    classes = [re.compile(one.lines) for one in EXTRA]
+    classes = [re.compile(one.lines) for one in CATALOGUE.extra]
     rest = [line for line in writes() if not any(one.search(line) for one in known)]
     assert [line for line in rest if not any(one.search(line) for one in classes)] == []
     assert [one.pattern for one in classes if not any(map(one.search, rest))] == []
-    assert [one.what for one in EXTRA if not is_reason(one.because)] == []
+    assert [one.what for one in CATALOGUE.extra if not is_reason(one.because)] == []
 
 
 def test_page_has_a_table_for_each_part_and_the_numbers() -> None:
     text = tables()["writes of Harvester's own upgrade"]
-    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [part.title for part in PARTS]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [part.title for part in CATALOGUE.parts]
     assert text.startswith(f"{len(ENTRIES)} entries: ")
     row = "| this Plan: ten nodes at once | upgrade_manifests.sh:1232 | the same | [manager-one-node]("
     assert row in text

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
 import pytest
 
-from hack.apiserver.call import Call
-from hack.faults.middleware import NoHook
+from hack.bench.in_process import MANAGER, record
+from hack.bench.recorder import Exchange
 from tests.support.cluster.simulate import Simulate
+from tests.support.managers.healthy_run import healthy_run
 from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.kube.transport import Response
 
 LABELED = {LABEL_ACTIVE: "true"}
 
@@ -27,35 +29,29 @@ def marks(plan: Object) -> tuple[bool, bool]:
     return FINALIZER in objects.finalizers(plan), objects.labels(plan).get(LABEL_ACTIVE) == "true"
 
 
-class Marks(NoHook):
-    """Records both marks after each write of a plan."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[bool, bool]] = []
-
-    async def after(self, number: int, call: Call, response: Response) -> None:
-        """Record them if they have changed."""
-        _ = number
-        if call.resource.startswith("upgradeplans") and call.verb == "patch":
-            found = marks(json.loads(response.body))
-            self.seen += [found] if self.seen[-1:] != [found] else []
+def marks_of(exchanges: Iterable[Exchange]) -> list[tuple[bool, bool]]:
+    """Return both marks after the manager's patches of the plan, once for each change."""
+    patches = [one for one in exchanges if one.request.method == "PATCH" and "/upgradeplans/" in one.request.path]
+    return [found for found, _ in groupby(marks(json.loads(one.body)) for one in patches)]
 
 
 @pytest.mark.rule(
     "api: the label active is set and removed with the finalizer, and added again if it is lost",
     "nodes: the finalizer of an ended plan is removed after its clean-up",
 )
-@pytest.mark.parametrize("end", ["success", "deletion"])
-async def test_label_is_set_and_removed_with_the_finalizer(simulate: Simulate, end: str) -> None:
-    async with simulate(scale=0.2) as simulation:
-        hook = simulation.middleware.hook = Marks()
-        async with started(simulation) as stage:
-            if end == "success":
-                assert marks(await stage.succeed()) == (False, False)
-            else:
-                await stage.until_recorded("ImagePreloading")
-                await stage.delete()
-    assert hook.seen == [(True, True), (False, False)]
+def test_label_is_removed_with_the_finalizer_after_success() -> None:
+    run = healthy_run()
+    assert marks_of(run.exchanges) == [(True, True), (False, False)]
+    assert marks(run.plan) == (False, False)
+
+
+@pytest.mark.rule("api: the label active is set and removed with the finalizer, and added again if it is lost")
+async def test_label_is_removed_with_the_finalizer_at_a_deletion(simulate: Simulate) -> None:
+    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
+        recorder = record(simulation)
+        await stage.until_recorded("ImagePreloading")
+        await stage.delete()
+    assert marks_of(recorder.of(MANAGER)) == [(True, True), (False, False)]
 
 
 async def has_both(stage: UpgradeRun) -> bool:

@@ -15,6 +15,7 @@ from hack.demo.commands import scale
 from hack.scenario import Fault, Scenario
 from hack.simulation import Simulation
 from tests.support.managers.announcements import steps
+from tests.support.managers.healthy_run import healthy_run
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import Sweep
 from tests.support.managers.upgrade import BY_VERSION, PLAN, UpgradeRun, started
@@ -106,13 +107,10 @@ async def test_report_is_the_same_a_month_later(scenario: Scenario, words: tuple
         assert word in page
 
 
-async def test_history_goes_with_its_plan() -> None:
-    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
-        await stage.succeed()
-        assert await history_of(stage)
-        await stage.delete()
-        names = [objects.name(one) for one in (await stage.client.list(CONFIG_MAPS)).items]
-    assert history_config_map(PLAN) not in names
+def test_history_goes_with_its_plan() -> None:
+    before, after = healthy_run().config_maps
+    assert history_config_map(PLAN) in before
+    assert history_config_map(PLAN) not in after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.managers.manager_process import ManagerProcess
-from tests.support.managers.upgrade import UpgradeRun, started
+from tests.support.managers.healthy_run import exported, healthy_run
+from tests.support.managers.upgrade import started
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
@@ -99,31 +99,15 @@ def test_stalled_without_progress_for_its_expected_time(
     assert is_stalled(found, observed, minute(minutes)) is stalled
 
 
-def exported(life: ManagerProcess, name: str) -> list[float]:
-    samples = (sample for metric in life.metrics.registry.collect() for sample in metric.samples)
-    return [sample.value for sample in samples if sample.name == f"harvester_upgrade_{name}"]
-
-
 @pytest.mark.rule("metrics: the progress ratio never falls within an attempt; a new one begins with what is done")
-async def test_exported_progress_grows_through_an_upgrade() -> None:
-    ratios, seconds, stalls = list[float](), list[float](), set[float]()
-    async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as life:
-            await stage.create_plan()
-            while not ratios or ratios[-1] < 1:
-                await asyncio.sleep(0.5)
-                life.metrics.refresh()
-                ratios += exported(life, "progress_ratio")
-                seconds += exported(life, "last_progress_timestamp_seconds")
-                stalls.update(exported(life, "stalled"))
-            assert await stage.phase() == "Succeeded"
-    assert ratios == sorted(ratios)
-    assert len(set(ratios)) > 15
-    assert seconds == sorted(seconds)
+def test_exported_progress_grows_through_an_upgrade() -> None:
+    found = healthy_run().exported
+    assert found.ratios == sorted(found.ratios)
+    assert len(set(found.ratios)) > 15
+    assert found.moved == sorted(found.moved)
     # After the last node, RKE2 gets some time to upgrade a chart.
-    assert max(after - before for before, after in pairwise(seconds)) < 5 + multus_job.SETTLE
-    assert stalls == {0.0}
+    assert max(after - before for before, after in pairwise(found.moved)) < 5 + multus_job.SETTLE
+    assert found.stalled == {0.0}
 
 
 async def test_last_progress_survives_a_restart() -> None:

@@ -6,13 +6,12 @@ from random import Random
 
 import pytest
 
-from hack import scenario as scenarios
 from hack import virtual_time
-from hack.bench.in_process import MANAGER, manager, record, run_plan, upgraded
+from hack.bench.in_process import MANAGER, manager, record, run_plan
 from hack.bench.phase_changes import AWAITED, phase_changes
-from hack.bench.reaction import reactions
 from hack.faults.latency import SlowTransport
 from hack.simulation import Simulation
+from tests.support.managers.healthy_run import healthy_run
 from upgrade_manager.api.phases import PhaseName
 
 #: Seconds, in virtual time, where only waiting and the way to the API server count.
@@ -23,16 +22,9 @@ ENOUGH = 15
 WIRE, REQUESTS = 0.01, 3
 
 
-async def _reactions() -> list[float]:
-    scenario = scenarios.load("three-nodes")
-    async with upgraded(scenario) as upgrade:
-        exchanges = list(upgrade.recorder.exchanges)
-    return reactions(exchanges, manager=MANAGER, os_image=scenario.release.os_image)
-
-
 @pytest.mark.rule("pipeline: a phase proceeds as soon as its condition holds")
 def test_awaited_change_is_handled_at_once() -> None:
-    found = virtual_time.run(_reactions())
+    found = healthy_run().reactions
     assert len(found) > ENOUGH
     assert max(found) <= AT_ONCE
 

@@ -10,6 +10,7 @@ import pytest
 
 from hack.scenario import load
 from hack.simulation import Simulation
+from tests.support.managers.healthy_run import healthy_run
 from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_PRE_DRAIN
@@ -111,8 +112,12 @@ async def test_broken_clause_is_found(act: Break, found: str) -> None:
 
 
 @pytest.mark.rule("pipeline: a success implies upgraded, Ready and schedulable nodes, VMs that run, and all settings")
-@pytest.mark.parametrize("name", ["three-nodes", "one-node", "two-nodes", "witness"])
-@pytest.mark.thin
+def test_healthy_upgrade_keeps_its_promise() -> None:
+    assert healthy_run().broken == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["one-node", "two-nodes", "witness"])
 async def test_success_keeps_its_promise(name: str) -> None:
     async with Simulation(name) as simulation:
         promise = await SuccessPromise.of(simulation)

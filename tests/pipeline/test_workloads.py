@@ -2,61 +2,45 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 
-from hack.apiserver.call import Call
-from hack.faults.middleware import NoHook
+from hack.bench.in_process import MANAGER, record
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import title
 from tests.support.managers.healthy_jobs import healthy_jobs
+from tests.support.managers.healthy_run import creations, healthy_run
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
 from upgrade_manager.api.toolkit_image import ToolkitConfig
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import SERVICE_ACCOUNTS, VERSIONS
-from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.resources import SERVICE_ACCOUNTS
 
 ANNOTATION = "management.harvesterhci.io/upgrade-toolkit-image"
-DEFAULTS = RunOptions()
 OPTIONS = RunOptions(
     job_service_account="worker",
     plan_service_account="planner",
     toolkit=ToolkitConfig(version=__version__, prefixes=("registry:5000", "rancher")),
 )
-_CREATED = 201
 
 
-class Creations(NoHook):
-    """A hook of the middleware that keeps the created objects, except events."""
-
-    def __init__(self) -> None:
-        self.made: list[Object] = []
-
-    async def after(self, number: int, call: Call, response: Response) -> None:
-        _ = number
-        if call.verb == "create" and response.status == _CREATED and call.resource != "events":
-            self.made.append(json.loads(response.body))
-
-
-async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **spec: Any) -> list[Object]:
-    """Return the objects that an upgrade of three nodes creates."""
+async def created(**spec: Any) -> list[Object]:
+    """Return the objects that an upgrade of three nodes creates with the users' image and accounts."""
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        stage.options = options
+        stage.options = OPTIONS
         for name, namespace in (("worker", "harvester-system"), ("planner", "cattle-system")):
             account = {"metadata": {"name": name, "namespace": namespace}}
             await simulation.client().create(SERVICE_ACCOUNTS, account)
-        creations = simulation.middleware.hook = Creations()
+        recorder = record(simulation)
         async with stage.life():
-            await stage.create_plan({**BY_VERSION, **spec}, annotations=annotations or {})
+            await stage.create_plan({**BY_VERSION, **spec}, annotations={ANNOTATION: "registry:5000/mine/toolkit"})
             await stage.succeed()
-    return creations.made
+    return creations(recorder.of(MANAGER))
 
 
 @pytest.mark.rule(
@@ -65,8 +49,8 @@ async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **
     "workloads: the image's url and checksum are the Version's",
     "workloads: the image's displayName is PLAN-VERSION",
 )
-async def test_upgrade_creates_exactly_these_objects() -> None:
-    made = await created()
+def test_upgrade_creates_exactly_these_objects() -> None:
+    made = creations(healthy_run().exchanges)
     jobs = healthy_jobs("upgrade", [f"node-{number}" for number in range(3)])
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title(obj)) for obj in made) == sorted(
         [
@@ -82,8 +66,7 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
             "Plan cattle-system/upgrade-image-cleanup",
         ]
     )
-    async with Simulation("three-nodes") as simulation:
-        (version,) = (await simulation.client().list(VERSIONS)).items
+    version = healthy_run().version
     (image,) = [objects.spec(obj) for obj in made if obj["kind"] == "VirtualMachineImage"]
     assert (image["url"], image["checksum"]) == (version["spec"]["isoURL"], version["spec"]["isoChecksum"])
     assert image["checksum"]
@@ -115,5 +98,5 @@ def assert_toolkit(made: list[Object], repository: str, tag: str, *, job: str, p
     "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
 )
 async def test_workloads_have_the_users_image_tag_and_accounts() -> None:
-    made = await created(upgrade="fix", annotations={ANNOTATION: "registry:5000/mine/toolkit"}, options=OPTIONS)
+    made = await created(upgrade="fix")
     assert_toolkit(made, "registry:5000/mine/toolkit", "fix", job="worker", plan="planner")

@@ -3,13 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from hack.simulation import Simulation
 from tests.support.cluster.harvester import Harvester
-from tests.support.managers.upgrade import started
-from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, JobType
+from tests.support.managers.healthy_run import CREATOR, healthy_run
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import JsonPatch, MergePatch, Patch
@@ -176,10 +174,8 @@ def test_created_service_runs_nothing() -> None:
     "pipeline: a created Job, Plan or Deployment is logged with what runs, where and for whom",
     "pipeline: every log line of a reconcile has plan, phase and reconcile id",
 )
-async def test_upgrade_logs_phases_and_what_each_workload_runs() -> None:
-    with capture_logs(processors=[merge_contextvars]) as lines:
-        async with Simulation() as simulation, started(simulation, annotations={ANNOTATION_CREATED_BY: "alice"}) as run:
-            await run.succeed()
+def test_upgrade_logs_phases_and_what_each_workload_runs() -> None:
+    lines = healthy_run().log
     # The finalizer is added before the plan is accepted.
     assert [line["event"] for line in lines if "plan" in line and not line.get("phase")] == ["object patched"]
     made = [line for line in lines if line["event"] == "object created"]
@@ -195,5 +191,5 @@ async def test_upgrade_logs_phases_and_what_each_workload_runs() -> None:
     workloads = [line for line in made if line["kind"] in WORKLOADS]
     assert {line["kind"] for line in workloads} == WORKLOADS
     for line in workloads:
-        assert (line["image"], line["created_by"]) == ("rancher/harvester-upgrade-toolkit:v1.8.0", "alice")
+        assert (line["image"], line["created_by"]) == ("rancher/harvester-upgrade-toolkit:v1.8.0", CREATOR)
         assert line.keys() >= {"node", "service_account", "privileged"}

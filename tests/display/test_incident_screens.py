@@ -13,6 +13,8 @@ FEW = ["unschedulable", "no-pod", "paused", "reboot", "webhook", "failed-os", "f
 
 
 @pytest.mark.rule(
+    "blockers: a message has the object, what holds it up, and the cause",
+    "status: a failed plan says where it failed, why, and what to do",
     "status: a command stands alone on its line, and is neither cut nor wrapped",
     "status: on a low terminal blockers come before phases that are done",
 )

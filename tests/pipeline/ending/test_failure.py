@@ -100,16 +100,19 @@ async def test_advice_that_follows_the_cause_names_its_correction(cluster: Harve
 
 
 async def test_held_nodes_stand_between_the_two_ways_to_retry(cluster: Harvester) -> None:
-    states = {"n1": {"state": "PreDraining"}, "n2": {"state": "ImagePreloaded"}}
-    ctx = await ended(cluster, dict.fromkeys(states, OLDER), nodeUpgradeStatuses=states, **reached("NodeUpgrading"))
+    states = {"n1": {"state": "PreDraining"}, "n2": {"state": "ImagePreloaded"}, "n3": {"state": "PostDrained"}}
+    kubelets = {"n1": OLDER, "n2": OLDER, "n3": NEWER}
+    ctx = await ended(cluster, kubelets, nodeUpgradeStatuses=states, **reached("NodeUpgrading"))
     await hold(cluster, "n1")
     status = await recorded(ctx, CAUSE)
     assert condition({"status": status}, "Available")[2] == (
-        "Failed in NodeUpgrade: 0 of 2 nodes upgraded, n1 cordoned. Next step: see Degraded"
+        "Failed in NodeUpgrade: 1 of 3 nodes upgraded, n1 cordoned. Next step: see Degraded"
     )
+    todo = f"Do not uncordon n1; {CORRECT}"
+    assert condition({"status": status}, "Degraded")[2] == f"the disk is full. {todo}: {RETRY}"
     texts = [step["text"].partition(" ")[0] for step in status["nextSteps"]]
-    assert texts == ["Do", "Node", "Node", "The", "Or", "To"]
-    assert status["nextSteps"][0]["text"] == f"Do not uncordon n1; {CORRECT}"
+    assert texts == ["Do", "Upgraded", "Node", "Node", "The", "Or", "To"]
+    assert status["nextSteps"][0]["text"] == todo
 
 
 async def test_drain_hooks_are_not_removed_while_nodes_wait(cluster: Harvester) -> None:

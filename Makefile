@@ -113,7 +113,7 @@ elemental: setup ## Build elemental in two versions into the user's cache, once 
 
 .PHONY: prometheus
 prometheus: setup ## Unpack Debian's Prometheus into the user's cache, once, where the machine has none
-	@$(BIN)/python -m hack.prometheus
+	@hack/prometheus.sh
 
 .PHONY: rules
 rules: setup ## List what the manager promises, and the tests that hold it to that

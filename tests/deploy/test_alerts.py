@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.prometheus.programs import find
 from tests.support.programs.kustomize import DEPLOY
+from tests.support.programs.prometheus import program
 from upgrade_manager.api.keys import LEASE
 
 RULE = yaml.safe_load((DEPLOY / "prometheus/prometheus-rule.yaml").read_text())
@@ -50,8 +49,7 @@ def promtool(folder: Path, *arguments: str, change: Callable[[str], str] = str) 
     """Run promtool beside the rules and the cases."""
     (folder / "rules.yaml").write_text(change(yaml.safe_dump(RULE["spec"])))
     (folder / "alerts.yaml").write_text(CASES.read_text())
-    program = str(find(os.environ).promtool)
-    return subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603  # promtool
+    return subprocess.run([program("promtool"), *arguments], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603  # promtool
 
 
 @pytest.mark.rule("metrics: each alert fires in its case, and not in others")

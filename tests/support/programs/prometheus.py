@@ -6,16 +6,18 @@ import asyncio
 import math
 import os
 import re
+import shutil
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import yaml
 
 from hack.demo.processes import Child, ProcessGroup
-from hack.prometheus.programs import find
 from tests.support.programs.polling import eventually
 from tests.support.programs.process_result import ProcessResult
 
@@ -24,6 +26,13 @@ TIMEOUT = 60.0
 #: Seconds between two scrapes, and between two evaluations of the rules.
 INTERVAL = 1.0
 _ADDRESS = re.compile(r'msg="Listening on".* address=(\S+)')
+
+
+def program(name: str) -> str:
+    """Return the program on the PATH, else the one that `make prometheus` links beside the interpreter."""
+    found = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)]))
+    assert found, f"{name} is missing: run `make prometheus` (once)"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ async def prometheus(children: ProcessGroup, config: Mapping[str, Any]) -> Async
     path = children.folder / "prometheus.yaml"
     intervals = dict.fromkeys(("scrape_interval", "evaluation_interval"), f"{INTERVAL:g}s")
     path.write_text(yaml.safe_dump({**config, "global": intervals}))
-    command = [str(find(os.environ).prometheus), f"--config.file={path}", "--web.listen-address=127.0.0.1:0"]
+    command = [program("prometheus"), f"--config.file={path}", "--web.listen-address=127.0.0.1:0"]
     command += [f"--storage.tsdb.path={children.folder / 'tsdb'}"]
     child = await children.start("prometheus", command)
     url = await _url(child)
@@ -95,7 +104,7 @@ async def _url(child: Child) -> str:
 async def promtool(*arguments: str, stdin: bytes = b"") -> ProcessResult:
     """Run promtool to its end."""
     pipe = asyncio.subprocess.PIPE
-    program = str(find(os.environ).promtool)
-    process = await asyncio.create_subprocess_exec(program, *arguments, stdin=pipe, stdout=pipe, stderr=pipe)
+    tool = program("promtool")
+    process = await asyncio.create_subprocess_exec(tool, *arguments, stdin=pipe, stdout=pipe, stderr=pipe)
     out, err = await process.communicate(stdin)
     return ProcessResult(process.returncode or 0, out.decode(), err.decode())

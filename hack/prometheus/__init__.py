@@ -1,1 +1,0 @@
-"""Prometheus and promtool, for the tests of metrics, alerts and the dashboard."""

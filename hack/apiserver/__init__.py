@@ -19,7 +19,7 @@ Refused are:
 - Plain discovery, responses in protobuf, CBOR or YAML: 406.
 - Server-side apply and bodies in CBOR: 415. So are bodies in protobuf of kinds without an entry in `gotypes.json`, and
   with fields whose type there is `any`.
-- Other keywords, functions and subresources in CustomResourceDefinitions: 422.
+- Other keywords and subresources in CustomResourceDefinitions: 422.
 - Orphaning of dependents, also by default as for Jobs, and delete options in the query: 422.
 - Impersonation of a uid or of extra fields: 400.
 
@@ -31,7 +31,7 @@ Known differences:
 - Admission webhooks see a change of a Scale as one of the Deployment.
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
-- Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
+- CustomResourceDefinitions are only checked for what is not offered: a CEL rule that does not compile fails at objects.
 - Kinds without columns in `builtin.yaml`, and Jobs in wide tables, show fewer columns.
 - There are no managedFields, admission plugins or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.

@@ -12,7 +12,7 @@ from hack.apiserver.schema.cel_rules import validate_rules
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decoding import DecodingError, completed, decode
 from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
-from hack.apiserver.schema.definition import definition
+from hack.apiserver.schema.definition import unoffered
 from hack.apiserver.schema.facets import facets
 from hack.apiserver.schema.field_error import BLOCKING, FieldError, invalid
 from hack.apiserver.schema.go_types import object_meta, type_of
@@ -106,7 +106,7 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
     if row.schema is not None:
         errors += _schema(row.schema, new, old, options)
     if row.resource.name == CRDS.name:
-        errors += definition(new, old)
+        errors += unoffered(new)
     if errors:
         raise invalid_object(row.resource, new["metadata"].get("name", ""), errors)
     return new

@@ -31,15 +31,7 @@ def widget_with(schema: dict[str, Any] | None = None, **version: Any) -> dict[st
             "messageExpression",
             id="keyword of a CEL rule",
         ),
-        pytest.param(
-            widget_with({"type": "string", "x-kubernetes-validations": [{"rule": "self ="}]}), "rule", id="CEL syntax"
-        ),
         pytest.param(widget_with(subresources={"scale": {}}), "scale", id="subresource"),
-        pytest.param(
-            widget_with(additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": "..a"}]),
-            "JSONPath",
-            id="JSONPath",
-        ),
     ],
 )
 async def test_definition_feature_is_refused(wire: RawClient, definition: dict[str, Any], field: str) -> None:

@@ -29,6 +29,7 @@ Known differences:
 - Mutating webhooks are not called for deletions, nor again after other webhooks (reinvocationPolicy).
 - ResourceQuotas do not limit anything.
 - Admission webhooks see a change of a Scale as one of the Deployment.
+- Quantities are stored as they were sent, not with the largest suffix.
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
 - CustomResourceDefinitions are only checked for what is not offered: a CEL rule that does not compile fails at objects.

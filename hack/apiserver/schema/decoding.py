@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.json_text import json_type
-from hack.apiserver.schema.quantities import QuantityError, canonical
 from hack.apiserver.schema.times import TimeError, rewritten
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Json = Any
 
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+_QUANTITY_TEXT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
 
 class DecodingError(Exception):
@@ -170,8 +172,17 @@ def _special(value: Json, leaf: str, kind: Type) -> Json:
         if leaf == "bytes":
             base64.b64decode(value, validate=True)
             return value
-        return canonical(value) if leaf == "quantity" else rewritten(value, fine=leaf == "microtime")
-    except (QuantityError, TimeError) as error:
+        if leaf == "quantity":
+            return _quantity(value)
+        return rewritten(value, fine=leaf == "microtime")
+    except TimeError as error:
         raise DecodingError(str(error)) from error
     except binascii.Error as error:
         raise DecodingError("illegal base64 data") from error
+
+
+def _quantity(text: str) -> str:
+    """Check a quantity, which kube-apiserver also rewrites with the largest suffix."""
+    if not _QUANTITY.fullmatch(text):
+        raise DecodingError(f"quantities must match the regular expression '{_QUANTITY_TEXT}'")
+    return text

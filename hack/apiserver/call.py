@@ -74,7 +74,7 @@ def _split(path: str) -> tuple[str, str, list[str]]:
 
 def _namespace(rest: list[str]) -> tuple[str, list[str]]:
     """Split `namespaces/NAME/...`; the namespace itself and its subresources stay a resource."""
-    if rest[0] != "namespaces" or len(rest) < 3 or rest[2:] in (["status"], ["finalize"]):  # noqa: PLR2004
+    if rest[0] != "namespaces" or len(rest) < 3 or rest[2:] == ["status"]:  # noqa: PLR2004
         return "", rest
     return rest[1], rest[2:]
 

@@ -169,8 +169,8 @@ def _stored_at(row: Row, metadata: Object) -> str:
 def with_immutable_fields(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
     """Return an update in which fields that this endpoint must not write are taken from the old state."""
     if subresource:
-        changed = _only(new, old, "spec" if subresource == "finalize" else "status")
-        if row.custom or subresource == "finalize":
+        changed = _only(new, old, "status")
+        if row.custom:
             return changed
         # Writes of a built-in kind's status may change most of the metadata.
         kept = {field: old["metadata"].get(field) for field in row.status_keeps}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #: The finalizer in a namespace's spec, removed when the namespace is empty.
 CONTENTS = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
-IMMORTAL = {"default", "kube-system", "kube-public"}
 
 
 def check_namespace(storage: Storage, route: Route, name: str) -> None:
@@ -42,7 +41,8 @@ def check_namespace(storage: Storage, route: Route, name: str) -> None:
 
 
 def namespace_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Add the name label; for a new namespace also finalizer and phase, which only /finalize removes."""
+    """Add the name label; for a new namespace also finalizer and phase, which clients cannot remove."""
+    _ = options
     if row.resource.name != NAMESPACES.name:
         return new
     meta = new["metadata"]
@@ -50,15 +50,9 @@ def namespace_stage(row: Row, new: Object, old: Object | None, operation: Operat
     new = new | {"metadata": meta | {"labels": labels}}
     if operation == "CREATE":
         new |= {"spec": (new.get("spec") or {}) | {"finalizers": [CONTENTS]}, "status": {"phase": "Active"}}
-    elif old is not None and options.subresource != "finalize":
+    elif old is not None:
         new["spec"] = old.get("spec", {})
     return new
-
-
-def check_immortal(route: Route) -> None:
-    """Refuse deletions of the initial namespaces. Raises StatusError 403."""
-    if route.row.resource.name == NAMESPACES.name and route.name in IMMORTAL:
-        raise forbidden(route.row.resource, route.name, "this namespace may not be deleted")
 
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -70,8 +70,6 @@ def _is_builtin(group: str, table: ResourceTable) -> bool:
 
 
 def _has(row: Row, subresource: str) -> bool:
-    if subresource == "finalize":
-        return row.resource.name == "namespaces"
     return (subresource == "status" and row.status_subresource) or (subresource == "scale" and row.scale_subresource)
 
 

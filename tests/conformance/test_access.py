@@ -56,7 +56,6 @@ SPACE = f"/api/v1/namespaces/{NS}"
             "subresources.kubevirt.io",
             IN_NS,
         ),
-        ("PUT", f"{SPACE}/finalize", "update namespaces/finalize", NS, "", IN_NS),
     ],
 )
 async def test_request_is_forbidden_without_a_rule(

@@ -21,7 +21,6 @@ from tests.support.server.conformance_rows import (
     merge,
     play,
     post,
-    put,
     refused,
     strategic,
 )
@@ -199,11 +198,6 @@ ROWS = {
         given=TERMINATING,
         when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
         then=_terminating(WIDGETS_KIND),
-    ),
-    "namespace is finalized": Row(
-        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
-        when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
-        then={"code": 200, "spec": {}},
     ),
 }
 

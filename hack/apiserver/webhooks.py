@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from hack.apiserver.posting import Poster
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
-    from upgrade_manager.kube.transport import Response
 
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 DEFAULT_TIMEOUT = 10
 _OK = 200
 _BAD_REQUEST = 400
-_NOT_FOUND = 404
 #: The beginning of the message, without a response and with an invalid one.
 _CALL, _ANSWER = "failed to call webhook", "received invalid webhook response"
+_REVIEW = ("AdmissionReview", "admission.k8s.io/v1")
 
 
 class _CallFailedError(Exception):
@@ -120,8 +119,7 @@ class Webhooks:
         """Return the response; an empty one for a failure that is ignored. Raises StatusError."""
         name = webhook["name"]
         try:
-            response = await self._call(webhook, request)
-            _check_patch(response, mutating=mutating)
+            response = await self._call(webhook, request, mutating=mutating)
         except _CallFailedError as error:
             if webhook.get("failurePolicy", "Fail") == "Ignore":
                 return {}
@@ -131,20 +129,20 @@ class Webhooks:
             raise _denied(name, response.get("status") or {}, options.warnings)
         return response
 
-    async def _call(self, webhook: Object, request: Object) -> Object:
+    async def _call(self, webhook: Object, request: Object, *, mutating: bool) -> Object:
         timeout = webhook.get("timeoutSeconds", DEFAULT_TIMEOUT)
         target = _target(webhook["clientConfig"], timeout)
-        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+        review = {"kind": _REVIEW[0], "apiVersion": _REVIEW[1], "request": request}
         try:
             response = await self.poster.post(target, encode(review), timeout=float(timeout))
         except Transient as error:
             raise _CallFailedError(f'{_CALL}: Post "{target.shown}": {error}') from error
         if response.status != _OK:
-            raise _CallFailedError(f"{_CALL}: {_invalid_reason(response)}")
-        if not response.body:
-            media = response.headers.get("content-type", "")
-            raise _CallFailedError(f"{_CALL}: 0-length response with status code: 200 and content type: {media}")
-        return _verdict(response.body, request["uid"])
+            text = json.dumps(response.body.decode(errors="replace"))
+            raise _CallFailedError(
+                f"{_CALL}: an error on the server ({text}) has prevented the request from succeeding"
+            )
+        return _verdict(response.body, request["uid"], mutating=mutating)
 
 
 def _meets_conditions(webhook: Object, request: Object, route: Route) -> bool:
@@ -162,40 +160,18 @@ def _meets_conditions(webhook: Object, request: Object, route: Route) -> bool:
     raise forbidden(route.row.resource, request["name"], str(failure))
 
 
-def _invalid_reason(response: Response) -> str:
-    """Return why a response is invalid, as kube-apiserver's client words it."""
-    if response.status == _NOT_FOUND:
-        return "the server could not find the requested resource"
-    text = json.dumps(response.body.decode(errors="replace"))
-    return f"an error on the server ({text}) has prevented the request from succeeding"
-
-
-def _verdict(body: bytes, uid: str) -> Object:
+def _verdict(body: bytes, uid: str, *, mutating: bool) -> Object:
+    """Return a review's response, with a JSON patch from a mutating webhook only. Raises _CallFailedError."""
     try:
         review = json.loads(body)
-        kind, version = review["kind"], review["apiVersion"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _CallFailedError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from error
-    if (kind, version) != ("AdmissionReview", "admission.k8s.io/v1"):
-        raise _CallFailedError(f"{_CALL}: {kind} in version {version} is not an AdmissionReview of admission.k8s.io/v1")
-    response = review.get("response")
-    if not isinstance(response, dict):
-        raise _CallFailedError(f"{_ANSWER}: webhook response was absent")
-    if response.get("uid", "") != uid:
-        raise _CallFailedError(f'{_ANSWER}: expected response.uid="{uid}", got "{response.get("uid", "")}"')
+        response: Object = review["response"]
+        fits = (review["kind"], review["apiVersion"], response["uid"]) == (*_REVIEW, uid)
+        patch, kind = response.get("patch"), response.get("patchType")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _CallFailedError(f"{_ANSWER}: {error!r} in {body!r}") from error
+    if not fits or (kind != "JSONPatch" if patch else kind) or (patch and not mutating):
+        raise _CallFailedError(f"{_ANSWER}: {body!r}")
     return response
-
-
-def _check_patch(response: Object, *, mutating: bool) -> None:
-    """Check that a patch comes with its type, from a mutating webhook only. Raises _CallFailedError."""
-    fields = [field for field in ("patch", "patchType") if response.get(field)]
-    if fields and not mutating:
-        raise _CallFailedError(f"{_ANSWER}: validating webhook may not return response.{fields[0]}")
-    if len(fields) == 1:
-        missing = {"patch": "patchType", "patchType": "patch"}[fields[0]]
-        raise _CallFailedError(f"{_ANSWER}: webhook returned response.{fields[0]} but not response.{missing}")
-    if fields and response["patchType"] != "JSONPatch":
-        raise _CallFailedError(f'unsupported patch type "{response["patchType"]}"')
 
 
 def _patched(route: Route, obj: Object, patch: str) -> Object:

@@ -80,14 +80,8 @@ TEST = patch({"op": "test", "path": "/data/a", "value": "x"})
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(
-            {"patch": EMPTY}, f"{INVALID}webhook returned response.patch but not response.patchType", id="no type"
-        ),
-        pytest.param(
-            {"patchType": "JSONPatch"},
-            f"{INVALID}webhook returned response.patchType but not response.patch",
-            id="no patch",
-        ),
+        pytest.param({"patch": EMPTY}, INVALID, id="no type"),
+        pytest.param({"patchType": "JSONPatch"}, INVALID, id="no patch"),
         pytest.param(FixedResponse(status=500, body="boom"), FAILED, id="an error"),
     ],
 )

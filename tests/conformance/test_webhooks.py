@@ -118,15 +118,9 @@ async def test_match_conditions_select_requests(
             f'{CALL}an error on the server ("boom") has prevented the request from succeeding',
             id="an error",
         ),
-        pytest.param(
-            FixedResponse(status=404, body=""),
-            f"{CALL}the server could not find the requested resource",
-            id="not found",
-        ),
-        pytest.param(review(), f"{INVALID}webhook response was absent", id="no response"),
-        pytest.param(
-            review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
-        ),
+        pytest.param(FixedResponse(status=404, body=""), CALL, id="not found"),
+        pytest.param(review(), INVALID, id="no response"),
+        pytest.param(review(response={"uid": "other", "allowed": True}), INVALID, id="another uid"),
     ],
 )
 async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServer, answer: Any, message: str) -> None:

@@ -28,10 +28,11 @@ from hack.bench.attackers import (
 )
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, BenchError
-from hack.bench.local_processes import free_port, local_processes
+from hack.bench.local_processes import local_processes
 from hack.bench.process import processor_time
 from hack.bench.recorder import Recorder
 from hack.control_plane.certificates import Authority
+from hack.control_plane.control_plane import free_port
 from webhook.server import PATH
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import random
-import socket
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
 from hack.cluster.gateway import Gateway
 from hack.control_plane.certificates import Authority, server_context
+from hack.control_plane.control_plane import free_port
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
 from hack.demo.processes import process_group
@@ -113,13 +113,6 @@ def _redirected(direct: Path, url: str, authority: bytes) -> Path:
     path = direct.with_name("kubeconfig-gateway")
     write(path, kubeconfig(server=url, authority=authority, token=user["token"]))
     return path
-
-
-def free_port() -> int:
-    """Return a port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def start_program(children: ProcessGroup, name: str, *command: str, probes: int = 0) -> Child:

@@ -19,11 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hack.actors.repository_access import RepositoryServer
 from hack.bench.in_process import PLAN, BenchError, plan_manifest
-from hack.bench.local_processes import free_port
 from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
 from hack.control_plane.backend import RealBackend
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, free_port
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.processes import process_group
 from hack.simulation import Simulation

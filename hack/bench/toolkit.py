@@ -19,7 +19,7 @@ import yaml
 import zstandard
 
 from hack.bench.catalogue import Figure
-from hack.bench.local_processes import free_port
+from hack.control_plane.control_plane import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

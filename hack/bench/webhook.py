@@ -25,14 +25,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import BenchError, plan_manifest
-from hack.bench.local_processes import free_port, start_program
+from hack.bench.local_processes import start_program
 from hack.bench.process import memory
 from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.scale import MACHINES, NODES, VOLUMES_IN_ALL, create_volumes
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import direct
 from hack.control_plane.certificates import Authority
-from hack.control_plane.control_plane import ADMIN, ControlPlane
+from hack.control_plane.control_plane import ADMIN, ControlPlane, free_port
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.processes import process_group
 from hack.simulation import Simulation

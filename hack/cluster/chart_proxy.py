@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ import yaml
 from hack.actors.answers import refused
 from hack.actors.repository import release_of
 from hack.crds.foreign import service_crds
+from hack.host.iso import tar_of
 from upgrade_manager.api.keys import CATTLE_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS
@@ -83,14 +82,8 @@ def _index(versions: dict[str, str]) -> bytes:
 
 def harvester_chart() -> bytes:
     """Return the archive of Harvester's chart, of which only CDI's definition is simulated."""
-    body = yaml.safe_dump(new_cdi()).encode()
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in (("harvester/Chart.yaml", b"name: harvester\n"), (_CDI_FILE, body)):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
+    files = {"harvester/Chart.yaml": b"name: harvester\n", _CDI_FILE: yaml.safe_dump(new_cdi()).encode()}
+    return tar_of(files, mode="w:gz")
 
 
 def new_cdi() -> Object:

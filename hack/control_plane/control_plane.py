@@ -190,7 +190,7 @@ class ControlPlane:
 
     def _start_on_free_port(self, name: str) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._ports[name] = _free_port()
+            self._ports[name] = free_port()
             try:
                 return self.start(name)
             except _Exited:
@@ -237,7 +237,7 @@ class ControlPlane:
 
     def _flags(self, name: str) -> list[str]:
         if name == ETCD:
-            return flags.etcd(folder=self.folder, port=self._ports[ETCD], peer=_free_port())
+            return flags.etcd(folder=self.folder, port=self._ports[ETCD], peer=free_port())
         if name == API_SERVER:
             needed = flags.api_server(folder=self.folder, port=self._ports[API_SERVER], etcd=self._ports[ETCD])
             return [*needed, *self._api_flags]
@@ -275,7 +275,8 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port on which no process listens."""
     with closing(socket.socket()) as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

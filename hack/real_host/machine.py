@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 import subprocess
 import tempfile
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from hack.control_plane.control_plane import free_port
 from hack.real_host.disk import copy_sparse
 from hack.real_host.qmp import Monitor
 
@@ -51,7 +51,7 @@ class Machine:
         self.disk = disk
         self._folder = folder
         self._key = key
-        self._port = _free_port()
+        self._port = free_port()
         self._process: subprocess.Popen[bytes]
         # A socket's path has at most 108 bytes, and a test's folder may have more.
         self._sockets = tempfile.TemporaryDirectory(prefix="real-host-")
@@ -184,10 +184,3 @@ class Machine:
         options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "ConnectTimeout=5")
         chosen = [part for option in (*options, "LogLevel=ERROR", "IdentitiesOnly=yes") for part in ("-o", option)]
         return ["ssh", "-F", "none", "-i", str(self._key), "-p", str(self._port), *chosen, "root@127.0.0.1"]
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.controller import NamespacedController
 from hack.actors.pod_status import is_over, is_ready
-from hack.actors.selectors import matches
+from hack.apiserver.selectors import selects
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
@@ -61,5 +61,5 @@ def budgets_of(pod: Object, budgets: Iterable[Object]) -> list[Object]:
     return [
         budget
         for budget in budgets
-        if objects.namespace(budget) == namespace and matches(objects.spec(budget).get("selector"), labels)
+        if objects.namespace(budget) == namespace and selects(objects.spec(budget).get("selector"), labels)
     ]

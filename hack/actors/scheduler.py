@@ -17,7 +17,8 @@ from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
 from hack.actors.pod_failures import PodFailures
 from hack.actors.pod_status import is_over
-from hack.actors.selectors import fits_node, matches, refusal
+from hack.actors.selectors import fits_node, refusal
+from hack.apiserver.selectors import selects
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
@@ -178,7 +179,7 @@ class Scheduler:
         affinity = (objects.spec(pod).get("affinity") or {}).get("podAntiAffinity") or {}
         there = self._pods.by_index(BY_NODE, node)
         return any(
-            matches(term.get("labelSelector"), objects.labels(other))
+            selects(term.get("labelSelector"), objects.labels(other))
             for term in affinity.get(_REQUIRED) or ()
             for other in there
             if not is_over(other) and objects.namespace(other) == objects.namespace(pod)
@@ -190,7 +191,7 @@ class Scheduler:
         there = [one for one in self._pods.by_index(BY_NODE, node) if not is_over(one)]
         return all(
             any(
-                matches(term.get("labelSelector"), objects.labels(other))
+                selects(term.get("labelSelector"), objects.labels(other))
                 for other in there
                 if objects.namespace(other) == objects.namespace(pod)
             )

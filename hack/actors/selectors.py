@@ -1,13 +1,14 @@
-"""Label selectors, taints, tolerations and node affinity."""
+"""Taints, tolerations, node selectors and node affinity."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.apiserver.selectors import meets
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
 
@@ -17,36 +18,6 @@ NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
-
-
-class SelectorError(ValueError):
-    """An unknown operator."""
-
-
-def matches(selector: Object | None, labels: Mapping[str, str]) -> bool:
-    """Report whether the labels match; None matches nothing, an empty selector everything. Raises SelectorError."""
-    if selector is None:
-        return False
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(matches_expression(one, labels) for one in selector.get("matchExpressions") or ())
-
-
-def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
-    """Report whether one requirement matches. Raises SelectorError."""
-    key, operator = expression.get("key") or "", expression.get("operator") or ""
-    values, value = expression.get("values") or [], labels.get(key)
-    match operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    raise SelectorError(f"{operator!r} is not a valid label selector operator")
 
 
 def tolerates(pod: Object, taint: Object) -> bool:
@@ -100,5 +71,5 @@ def _term_fits(term: Object, node: Object) -> bool:
     fields: Iterable[Object] = term.get("matchFields") or ()
     if not expressions and not fields:
         return False
-    by_label = all(matches_expression(one, objects.labels(node)) for one in expressions)
-    return by_label and all(matches_expression(one, {"metadata.name": objects.name(node)}) for one in fields)
+    by_label = all(meets(one, objects.labels(node)) for one in expressions)
+    return by_label and all(meets(one, {"metadata.name": objects.name(node)}) for one in fields)

@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.selectors import matches
+from hack.apiserver.selectors import selects
 from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.kube import objects
 
@@ -105,7 +105,7 @@ def select(plan: Object, status: Object, nodes: Iterable[Object]) -> list[Object
     fresh: list[tuple[str, Object]] = []
     for node in nodes:
         labels = objects.labels(node)
-        if not matches(selector, labels) or not hostname(node) or labels.get(label) in {digest, "disabled"}:
+        if not selects(selector, labels) or not hostname(node) or labels.get(label) in {digest, "disabled"}:
             continue
         if hostname(node) in applying:
             kept.append(node)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import suc_job, suc_plan
 from hack.actors.conditions import with_condition
-from hack.actors.selectors import SelectorError, matches
+from hack.apiserver.selectors import SelectorError, selects
 from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -291,7 +291,7 @@ def _same_labels(change: Change) -> bool:
 
 def _fits(plan: Object, node: Object) -> bool:
     try:
-        return matches(objects.spec(plan).get("nodeSelector"), objects.labels(node))
+        return selects(objects.spec(plan).get("nodeSelector"), objects.labels(node))
     except SelectorError:
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.selectors import Requirement
+from hack.apiserver.selectors import selects
 from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ _GROUP = "admissionregistration.k8s.io"
 CONFIGURATIONS = frozenset(f"{kind}webhookconfigurations.{_GROUP}" for kind in ("mutating", "validating"))
 #: Kinds that are never sent to webhooks, so that a broken configuration can be repaired.
 EXEMPT = CONFIGURATIONS | {f"validatingadmissionpolic{end}.{_GROUP}" for end in ("ies", "ybindings")}
-_EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 def matches(
@@ -32,18 +31,9 @@ def matches(
     if not any(_rule_matches(rule, route, operation) for rule in webhook.get("rules") or ()):
         return False
     chosen = webhook.get("objectSelector") or {}
-    if not any(obj is not None and label_selector_matches(chosen, _labels(obj)) for obj in (new, old)):
+    if not any(obj is not None and selects(chosen, _labels(obj)) for obj in (new, old)):
         return False
     return _namespace_matches(webhook.get("namespaceSelector") or {}, route, new or old or {}, storage)
-
-
-def label_selector_matches(selector: Object, labels: dict[str, str]) -> bool:
-    """Return whether labels match a metav1.LabelSelector; an empty one matches everything."""
-    terms = [Requirement(key, "in", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or ():
-        operator = _EXPRESSION_OPERATORS[expression["operator"]]
-        terms.append(Requirement(expression["key"], operator, tuple(expression.get("values") or ())))
-    return all(term.matches(labels.get(term.key)) for term in terms)
 
 
 def _rule_matches(rule: Object, route: Route, operation: Operation) -> bool:
@@ -80,8 +70,8 @@ def _labels(obj: Object) -> dict[str, str]:
 def _namespace_matches(selector: Object, route: Route, obj: Object, storage: Storage) -> bool:
     """Match the namespaceSelector: a Namespace by its labels; other cluster-scoped objects always match."""
     if route.row.resource.name == NAMESPACES.name:
-        return label_selector_matches(selector, _labels(obj))
+        return selects(selector, _labels(obj))
     if not route.namespace:
         return True
     found = storage.get(NAMESPACES.name, ("", route.namespace))
-    return found is not None and label_selector_matches(selector, _labels(found.object))
+    return found is not None and selects(selector, _labels(found.object))

@@ -1,4 +1,4 @@
-"""Label and field selectors of a list or watch."""
+"""Label and field selectors: those of a list or watch, and the LabelSelectors of webhooks, workloads and Plans."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from hack.apiserver.schema.names import label_value, qualified_name
 from hack.apiserver.status import bad_request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hack.apiserver.admission import Object
     from hack.apiserver.resources import Row
 
@@ -115,3 +117,33 @@ def _field_term(text: str, row: Row) -> Requirement:
     if match[1] not in {"metadata.name", "metadata.namespace", *row.selectable}:
         raise bad_request(f"field label not supported: {match[1]}")
     return Requirement(match[1], "notin" if match[2] == "!=" else "in", (match[3],))
+
+
+class SelectorError(ValueError):
+    """An unknown operator."""
+
+
+def selects(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Report whether the labels match; None matches nothing, an empty selector everything. Raises SelectorError."""
+    if selector is None:
+        return False
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(meets(one, labels) for one in selector.get("matchExpressions") or ())
+
+
+def meets(expression: Object, labels: Mapping[str, str]) -> bool:
+    """Report whether one requirement matches. Raises SelectorError."""
+    key, operator = expression.get("key") or "", expression.get("operator") or ""
+    values, value = expression.get("values") or [], labels.get(key)
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    raise SelectorError(f"{operator!r} is not a valid label selector operator")

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from hack.actors.selectors import matches
 from hack.apiserver.call import call_of
 from hack.apiserver.history import Entry
+from hack.apiserver.selectors import selects
 from hack.cluster.embedded_backend import EmbeddedBackend
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_HOSTNAME, SUC_NODE_LABEL_PREFIX, Component
@@ -96,7 +96,7 @@ class _Reached:
 
     def _is_selected(self, plan: Object) -> bool:
         selector = dict(objects.mapping(plan, "spec", "nodeSelector"))
-        return any(matches(selector, objects.labels(node)) for node in self._nodes.values())
+        return any(selects(selector, objects.labels(node)) for node in self._nodes.values())
 
     def _nodes_of(self, job: Object) -> set[str]:
         spec = objects.mapping(job, "spec", "template", "spec")

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 #: By name, in the order of docs/performance.md: the function, imported when it is run, and what it measures.
 BENCHMARKS = {
-    "upgrade": (
-        "upgrade:measure",
-        "an upgrade in process: wall time, and as a multiple of its API requests replayed",
-    ),
+    "upgrade": ("upgrade:measure", "wall time of an upgrade in process"),
     "requests": ("upgrade:measure_requests", "requests of a three-node upgrade, and for each further node"),
     "reaction": ("reaction:measure", "from the event of an awaited object to the manager's next write"),
     "changes": ("phase_changes:measure", "from the object that a phase waits for to the next phase's first write"),
@@ -23,9 +20,7 @@ BENCHMARKS = {
     "imports": ("imports:measure", "what the manager and the webhook load: processor time and memory, by package"),
     "status": ("status:measure", "`upgrade-manager status` as a process, from its start to its end"),
     "informer": ("informer:measure", "events per second into an informer"),
-    "lists": ("lists:measure", "ten thousand objects of a real API server into an informer, streamed and listed"),
-    "real": ("real:measure", "three-node upgrades on a real API server: overhead, requests, requests for each node"),
-    "realchanges": ("phase_changes:measure_real", "`changes` on a real API server, by its audit log"),
+    "real": ("real:measure", "upgrades on a real API server: requests, and requests for each node"),
     "scale": ("scale:measure", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
     "plansize": ("plan_size:measure", "the plan of 5,000 nodes: its object, its writes, and where etcd refuses it"),
     "webhook": ("webhook:measure", "reviews of plans on a cluster of that size; takes minutes"),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from hack.cluster.backend import Backend
     from hack.scenario import Scenario
-    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
     from upgrade_manager.kube.transport import Transport
 
@@ -75,8 +74,6 @@ class Upgrade:
     recorder: Recorder
     #: Seconds of real time from the creation of the plan to its success.
     wall: float
-    #: All objects before the plan was created.
-    initial_objects: list[Object]
 
 
 @contextlib.asynccontextmanager
@@ -90,12 +87,13 @@ async def upgraded(
     spec: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Upgrade]:
     """Upgrade a simulated cluster, with these options of the manager. Raises BenchError when the upgrade fails."""
-    async with Simulation(scenario, seed=seed, scale=scale, backend=backend) as simulation:
-        initial_objects = await simulation.backend.objects()
-        async with manager(simulation, simulation.transport(), options=options):
-            recorder = record(simulation)
-            wall = await run_plan(simulation, **(spec or {}))
-            yield Upgrade(recorder=recorder, wall=wall, initial_objects=initial_objects)
+    async with (
+        Simulation(scenario, seed=seed, scale=scale, backend=backend) as simulation,
+        manager(simulation, simulation.transport(), options=options),
+    ):
+        recorder = record(simulation)
+        wall = await run_plan(simulation, **(spec or {}))
+        yield Upgrade(recorder=recorder, wall=wall)
 
 
 async def run_plan(simulation: Simulation, **spec: Any) -> float:

@@ -1,10 +1,9 @@
-"""An upgrade of three nodes on a real API server: overhead and requests."""
+"""Requests of upgrades on a real API server."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 from typing import TYPE_CHECKING
 
 from hack import scenario as scenarios
@@ -12,7 +11,6 @@ from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, upgraded
 from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.recorder import CONFLICT
-from hack.bench.upgrade import replayed
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
@@ -21,38 +19,25 @@ from upgrade_manager.api.node_states import NodeState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hack.bench.in_process import Upgrade
     from hack.bench.recorder import Exchange
     from hack.cluster.backend import Backend
     from hack.control_plane.assets import Assets
     from hack.scenario import Scenario
 
-#: Pairs of an upgrade and its replay; the median counts.
-RUNS = 3
 #: Sizes of clusters by which the requests for each node are measured. The benchmark `scale` has a larger one.
-SMALL, LARGER = 3, (16, 100)
+SMALL, *LARGER = SIZES = 3, 16, 100
 _UPGRADED = f'"state":"{NodeState.POST_DRAINED.value}"'.encode()
 
 
 def measure() -> list[Figure]:
-    """Run every upgrade on a new control plane. Raises AssetsError.
-
-    The upgrade that is compared with its replay has instant actors and simulated controllers: waiting for the real
-    ones would hide the overhead. The replay sends the requests of the manager and all actors one after another, so
-    requests that overlap in the upgrade lower the ratio. Requests are counted with the real controllers.
-    """
+    """Run every upgrade on a new control plane, one of them with the real controllers. Raises AssetsError."""
     assets = find_assets(os.environ)
-    pairs = [_pair(assets) for _ in range(RUNS)]
-    ratios = [run.wall / seconds for run, seconds in pairs]
-    exchanges = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0).recorder.of(MANAGER)
-    costs = {SMALL: statistics.mean(requests_per_node(run.recorder.of(MANAGER)) for run, _ in pairs)}
-    costs |= {size: requests_per_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in LARGER}
+    exchanges = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0)
+    costs = {size: requests_per_node(_upgraded(assets, size)) for size in SIZES}
     writes = sum(exchange.writes_status for exchange in exchanges)
     conflicts = sum(exchange.status == CONFLICT for exchange in exchanges)
     growth = max(costs[size] for size in LARGER) / costs[SMALL]
-    ratio = statistics.median(ratios)
     return [
-        Figure(name="real server: upgrade over its requests replayed", value=ratio, unit="", target=2),
         Figure(name="real server: requests of a three-node upgrade", value=len(exchanges), unit="", target=100),
         Figure(name="real server: writes of status in it", value=writes, unit="", target=50),
         Figure(name="real server: responses 409 in it", value=conflicts, unit="", target=0),
@@ -75,21 +60,14 @@ def requests_per_node(exchanges: Sequence[Exchange]) -> float:
     return (records[-1] - records[0]) / (sum(counts) - counts[records[0]])
 
 
-def _pair(assets: Assets) -> tuple[Upgrade, float]:
-    """Run an upgrade, and return it with the seconds of its replay."""
-    run = _upgraded(assets, SMALL)
-    with ControlPlane(assets) as plane:
-        return run, asyncio.run(replayed(run, backend=lambda _: SimulatedBackend(plane)))
-
-
 def _upgraded(
     assets: Assets, nodes: int, *, backend: Callable[[ControlPlane], Backend] = SimulatedBackend, scale: float = 0.0
-) -> Upgrade:
+) -> list[Exchange]:
     scenario = scenarios.load("three-nodes").changed(nodes={"count": nodes, "management": 3})
     with ControlPlane(assets) as plane:
         return asyncio.run(_run(scenario, lambda _: backend(plane), scale=scale))
 
 
-async def _run(scenario: Scenario, backend: Callable[[int], Backend], *, scale: float) -> Upgrade:
+async def _run(scenario: Scenario, backend: Callable[[int], Backend], *, scale: float) -> list[Exchange]:
     async with upgraded(scenario, scale=scale, backend=backend) as upgrade:
-        return upgrade
+        return upgrade.recorder.of(MANAGER)

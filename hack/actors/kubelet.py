@@ -9,10 +9,10 @@ from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of, registry_of
+from hack.actors.placement import UNREACHABLE, is_rejected
 from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_failures import PodFailures, failed_probe
 from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
-from hack.actors.selectors import UNREACHABLE, is_rejected
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller import Controller
 from hack.actors.freezer import boot_of, kubelet_of
-from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from hack.actors.placement import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff

@@ -15,9 +15,9 @@ from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.container_work import claims_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
+from hack.actors.placement import fits_node, refusal
 from hack.actors.pod_failures import PodFailures
 from hack.actors.pod_status import is_over
-from hack.actors.selectors import fits_node, refusal
 from hack.apiserver.selectors import selects
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects

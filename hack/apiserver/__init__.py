@@ -45,7 +45,6 @@ __all__ = [
     "http_poster",
     "identity",
     "posting",
-    "request_info",
     "server",
     "status",
     "streams",

@@ -1,15 +1,22 @@
-"""The rows of the built-in kinds, from builtin.yaml."""
+"""The rows of the built-in kinds, from builtin.yaml, and the columns name and age, which every kind may show."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from hack.apiserver.columns import BUILTIN_AGE
 from hack.apiserver.resources import Column, Row
 from hack.yaml_documents import documents
 from upgrade_manager.kube.resources import Resource
+
+NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
+#: Custom columns have the type date; built-in ones declare the same column as string.
+AGE = Column(
+    name="Age", type="date", json_path=".metadata.creationTimestamp", description="Time since the object was created"
+)
+BUILTIN_AGE = replace(AGE, declared="string", absent="<unknown>")
 
 
 def _read(path: Path) -> tuple[Row, ...]:

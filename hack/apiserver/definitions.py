@@ -12,7 +12,7 @@ from hack.apiserver.crds import CRDS, crd_stage
 from hack.apiserver.identity import ADMIN
 from hack.apiserver.metadata import decoded, identity, initialized
 from hack.apiserver.route import Route
-from hack.apiserver.schema.by_identity import ByIdentity
+from hack.apiserver.schema.facets import ByIdentity
 from hack.apiserver.schema.stages import shape, validate
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
 from hack.apiserver.authentication import Authenticator, acting
+from hack.apiserver.authorization import attributes_of
 from hack.apiserver.binding import Binder
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import Definitions, crd_stage
@@ -23,7 +24,6 @@ from hack.apiserver.namespace_controller import NamespaceController
 from hack.apiserver.namespaces import bootstrap, namespace_stage
 from hack.apiserver.presentation import negotiate
 from hack.apiserver.reading import Reader
-from hack.apiserver.request_info import attributes_of
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
 from hack.apiserver.scaling import SUBRESOURCE, Scaler

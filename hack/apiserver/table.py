@@ -10,7 +10,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.columns import AGE, BUILTIN_AGE, NAME
+from hack.apiserver.builtin import AGE, BUILTIN_AGE, NAME
 from hack.apiserver.expression import ExpressionError, evaluate
 from hack.apiserver.jsonpath import find
 

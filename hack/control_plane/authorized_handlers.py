@@ -12,9 +12,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.authorization import refusal
+from hack.apiserver.authorization import attributes_of, refusal
 from hack.apiserver.identity import User
-from hack.apiserver.request_info import attributes_of
 from hack.apiserver.streams import WholeStream
 
 if TYPE_CHECKING:

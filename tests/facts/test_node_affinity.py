@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hack.actors.selectors import fits_node
+from hack.actors.placement import fits_node
 from tests.support.cluster.cluster_reader import named
 from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube.objects import Object

@@ -23,7 +23,6 @@ from upgrade_manager.release.migrations.row import PLACES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hack.demo.failures import Failure
     from hack.demo.stalls import Stall
     from upgrade_manager.release.migrations.row import Row
 
@@ -53,7 +52,7 @@ def tables() -> Mapping[str, str]:
     }
 
 
-def _breaks(table: Mapping[str, Stall | Failure]) -> str:
+def _breaks(table: Mapping[str, Stall]) -> str:
     rows = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in table.items()]
     return "\n".join(["| name | begins in | what happens |", "|---|---|---|", *rows])
 

@@ -1,16 +1,17 @@
-"""Breaks an upgrade while it runs, and mends it once the manager reports the blocker."""
+"""Breaks an upgrade while it runs: mends it once the manager reports the blocker, or retries it once it has failed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hack.demo.failures import FAILURES, Failures
+from hack.demo.failures import FAILURES
 from hack.demo.remedies import SHOWN, does, printed
 from hack.demo.stalls import STALLS
+from upgrade_manager.api.attempts import is_requested, retry_command
 from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.conditions import PROGRESSING
-from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 
@@ -45,7 +46,7 @@ class _Disturbance:
     progress: object = None
     #: The time at which the upgrade last progressed before a blocker appeared, in the loop's time.
     moved: float = 0.0
-    #: The time at which its blocker appeared, or its remedy was due without one.
+    #: The time at which its blocker appeared or the plan failed, or its remedy was due without one.
     appeared: float | None = None
     #: The first blocker.
     blocker: Blocker | None = None
@@ -54,15 +55,19 @@ class _Disturbance:
     is_mended: bool = False
     is_over: bool = False
 
+    @property
+    def fails(self) -> bool:
+        """Return whether the plan fails."""
+        return not self.stall.reasons
+
 
 @dataclass(slots=True, kw_only=True)
 class Disturbances:
     """All breaks of one upgrade; `advance` is called whenever the plan may have changed."""
 
     client: Client
-    failures: Failures
     screen: Screen
-    #: The user runs the remedies.
+    #: The user runs the remedies, and retries.
     hold: bool
     #: Seconds of the manager's clock in one of the demo's.
     rate: float
@@ -74,14 +79,12 @@ class Disturbances:
         cls, names: Collection[str], *, client: Client, screen: Screen, hold: bool, rate: float, kubectl: Kubectl
     ) -> Disturbances:
         """Prepare the breaks of these names."""
-        items = [_Disturbance(name=name, stall=STALLS[name]) for name in names if name in STALLS]
-        failing = [name for name in names if name in FAILURES]
-        failures = Failures.of(failing, client=client, screen=screen, hold=hold, kubectl=kubectl)
-        return cls(client=client, failures=failures, screen=screen, hold=hold, rate=rate, kubectl=kubectl, items=items)
+        known = {**STALLS, **FAILURES}
+        items = [_Disturbance(name=name, stall=known[name]) for name in names if name in known]
+        return cls(client=client, screen=screen, hold=hold, rate=rate, kubectl=kubectl, items=items)
 
     async def advance(self, plan: Object) -> None:
         """Do what is due. Raises DemoError and KubeError."""
-        await self.failures.advance(plan)
         recorded = {entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or ()}
         for one in self.items:
             if one.is_over:
@@ -89,18 +92,21 @@ class Disturbances:
             if objects.text(plan, "status", "currentPhase") in TERMINAL and not self.goes_on(plan):
                 self._end(one)
             elif one.is_broken:
-                await self._follow(one, plan)
+                await (self._retry if one.fails else self._follow)(one, plan)
             elif one.stall.phase in recorded:
                 await self._break(one, plan)
 
     def goes_on(self, plan: Object) -> bool:
         """Return True for a plan that has ended, and is to be retried."""
-        return self.failures.goes_on(plan)
+        if objects.text(plan, "status", "currentPhase") != FAILED:
+            return False
+        return is_requested(plan) or any(one.fails and one.is_broken and not one.is_over for one in self.items)
 
     def _end(self, one: _Disturbance) -> None:
         one.is_over = True
         if one.appeared is None:
-            self.screen.show_message(f"\nThe upgrade ended without a blocker of this break ({one.name}).")
+            awaited = "failure" if one.fails else "blocker"
+            self.screen.show_message(f"\nThe upgrade ended without a {awaited} of this break ({one.name}).")
 
     async def _break(self, one: _Disturbance, plan: Object) -> None:
         damage, one.remedy = await one.stall.steps(self.client, plan)
@@ -111,6 +117,23 @@ class Disturbances:
         self.screen.show_message(f"\nBreaking ({one.name}): {one.stall.what}\n{_lines(damage)}")
         for command in damage:
             await command.run(self.client)
+
+    async def _retry(self, one: _Disturbance, plan: Object) -> None:
+        """Request the next attempt of a failed plan. The plan shows it later than the response."""
+        phase = objects.text(plan, "status", "currentPhase")
+        if one.appeared is None:
+            if phase == FAILED:
+                one.appeared = loop_time()
+                self.screen.show_message(f"\nFailed. Retrying ({self._due()}):\n  {retry_command(objects.name(plan))}")
+        elif is_requested(plan) or phase != FAILED:
+            one.is_over = True
+        elif not self.hold and not one.is_mended and loop_time() - one.appeared >= SHOWN:
+            one.is_mended = True
+            said = await self.kubectl.run(retry_command(objects.name(plan)))
+            self.screen.show_message(f"\n{said}")
+
+    def _due(self) -> str:
+        return "run this" if self.hold else f"in {SHOWN:.0f} s"
 
     async def _follow(self, one: _Disturbance, plan: Object) -> None:
         blockers = read_blockers(objects.status(plan).get("blockers"))
@@ -157,12 +180,11 @@ class Disturbances:
         if one.blocker is None and self._waited(one) < TIMEOUT:
             return
         one.appeared = one.seen = loop_time()
-        due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
         texts = self._printed(one, blockers)
         how = f", in place of {one.stall.stands_for}" if one.stall.stands_for else ", with kubectl" if texts else ""
         one.shown = [*texts]
-        self.screen.show_message(f"\n{report}\nMending ({due}{how}):\n{_lines(texts or one.remedy)}")
+        self.screen.show_message(f"\n{report}\nMending ({self._due()}{how}):\n{_lines(texts or one.remedy)}")
 
     def _waited(self, one: _Disturbance) -> float:
         """Return the seconds since the break or the last progress, by the manager's clock."""

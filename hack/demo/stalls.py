@@ -65,7 +65,7 @@ class Stall:
     phase: str
     #: The description of the break, in a sentence.
     what: str
-    #: The blockers of which one appears.
+    #: The blockers of which one appears; empty if the plan fails.
     reasons: frozenset[Reason]
     steps: Steps
     #: The work outside of the API server that the mending stands for; empty if it is the product's remedy.

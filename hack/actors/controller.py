@@ -1,11 +1,14 @@
-"""The base of most actors: a client, and a loop over the objects of one kind."""
+"""The bases of most actors: a loop over the objects of one kind, and one over the machine-plan Secrets of Rancher."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from hack.actors.controller_loop import WORKERS, Timers
+from hack.actors.machine_plan import SECRET_SELECTOR
+from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import MACHINES, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Change
+
 
 K = TypeVar("K")
 #: Namespace and name.
@@ -66,3 +70,21 @@ class NamespacedController(Controller[Key]):
     def _cached(self, key: Key) -> Object | None:
         """Return the cached object, None if it does not exist."""
         return self._cache.store.get(key[1], key[0])
+
+
+class PlanController(Controller[str]):
+    """Reconciles the machine-plan Secrets in fleet-local by name; the Machines are cached, too."""
+
+    def __init__(self, context: ActorContext, *, user_agent: str, loop: str) -> None:
+        super().__init__(
+            context, SECRETS, user_agent=user_agent, loop=loop, key_of=objects.name, field_selector=SECRET_SELECTOR
+        )
+        self._machines = context.caches.of(MACHINES)
+
+    def _changed(self, change: Change) -> None:
+        if objects.namespace(change.obj) == FLEET_LOCAL:
+            super()._changed(change)
+
+    def _cached(self, key: str) -> Object | None:
+        """Return the cached Secret, None if it does not exist."""
+        return self._cache.store.get(key, FLEET_LOCAL)

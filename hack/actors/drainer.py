@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
+from hack.actors.controller import PlanController
 from hack.actors.disruption import budgets_of
 from hack.actors.machine_plan import (
     DRAIN_DONE,
@@ -21,7 +22,6 @@ from hack.actors.machine_plan import (
     UNCORDON,
 )
 from hack.actors.placement import is_final
-from hack.actors.plan_controller import PlanController
 from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_status import is_over
 from upgrade_manager.api.keys import FLEET_LOCAL

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.controller import PlanController
 from hack.actors.machine_plan import PROBES_PASSED
 from hack.actors.machine_state import checksum, failing_probes
-from hack.actors.plan_controller import PlanController
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

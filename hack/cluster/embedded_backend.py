@@ -14,7 +14,7 @@ from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.crds.foreign import foreign_crds
 from hack.faults.breakable_transport import BreakableTransport
-from hack.faults.latency import SlowTransport
+from hack.faults.forwarding import SlowTransport
 from hack.virtual_time import virtual_now
 
 if TYPE_CHECKING:

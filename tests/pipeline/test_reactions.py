@@ -9,7 +9,7 @@ import pytest
 from hack import virtual_time
 from hack.bench.in_process import MANAGER, manager, record, run_plan
 from hack.bench.phase_changes import AWAITED, phase_changes
-from hack.faults.latency import SlowTransport
+from hack.faults.forwarding import SlowTransport
 from hack.simulation import Simulation
 from tests.support.managers.healthy_run import healthy_run
 from upgrade_manager.api.phases import PhaseName

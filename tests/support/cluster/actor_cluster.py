@@ -21,7 +21,7 @@ from hack.actors.toolkit import Ended
 from hack.bench.recorder import Recorder
 from hack.cluster.seed_harvester import service_accounts
 from hack.crds.foreign import foreign_crds
-from hack.faults.latency import SlowTransport
+from hack.faults.forwarding import SlowTransport
 from hack.scenario import Scenario
 from hack.virtual_time import virtual_now
 from tests.support.server.apiserver import make_server

@@ -20,7 +20,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
 from tests.support.managers.done_nodes import spared
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.managers.sweep import Sweep, cases
+from tests.support.managers.sweep import Goldens, Sweep, cases
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun, node_states, phases_of
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
@@ -130,10 +130,13 @@ async def run(what: str, *, holder: str = "", interruption: Interruption = UNDIS
         )
 
 
+GOLDEN = Goldens(run)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", cases(FAILING, default=["a node's pre-drain", "the only node"]))
 async def test_successor_finishes_an_attempt(what: str, sweep: Sweep) -> None:
-    golden = await run(what)
+    golden = await GOLDEN.of(what)
     assert (golden.errors, golden.created, golden.ledger) == ([], [], [])
     assert golden.settings == golden.originals
     assert golden.phases == [*PHASE_VALUES, SUCCEEDED]
@@ -167,7 +170,7 @@ async def _wait_in_queue(stage: UpgradeRun, holder: str, *, created: int) -> lis
 @pytest.mark.parametrize("holder", cases(QUEUED, default=["a built-in upgrade"]))
 async def test_successor_finishes_an_attempt_of_the_queue(holder: str, sweep: Sweep) -> None:
     what = QUEUED[holder]
-    golden, alone = await run(what, holder=holder), await run(what)
+    golden, alone = await run(what, holder=holder), await GOLDEN.of(what)
     assert (golden.errors, golden.early) == ([], [])
     assert golden == replace(alone, events=golden.events)
     assert [one.split()[0] for one in golden.events - alone.events] == ["ConcurrentUpgradeBlocked"]

@@ -21,6 +21,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.announcements import steps
+from tests.support.managers.histories import history_events
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import STRIDE, Sweep, cases
 from tests.support.managers.upgrade import UpgradeRun, phases_of
@@ -70,7 +71,6 @@ FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
         RepairableScenario.of(image_import={"attempts": 99, "message": "unexpected EOF"}),
         PhaseName.ISO_DOWNLOAD,
     ),
-    "the Version": (RepairableScenario.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.INITIALIZE),
     "eligibility": (
         RepairableScenario.of(release={"metadata": {"minUpgradableVersion": "v1.7.5"}}),
         PhaseName.METADATA_POPULATE,
@@ -93,6 +93,8 @@ class Run:
     annotations: dict[str, str]
     #: Except errors on the way.
     events: Counter[str]
+    #: Of a failure.
+    history: Counter[str]
     errors: list[str] = field(compare=False)
     #: Writes of the first life before the deletion; 0 without one.
     before: int = field(compare=False)
@@ -128,6 +130,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
             settings=_without(late.found, await overridden_settings(simulation)),
             annotations=objects.annotations_of(plan),
             events=steps(event for event in events if event not in errors),
+            history=Counter() if delete_in else steps(await history_events(stage)),
             errors=[event["message"] for event in errors],
             before=before,
             writes=managers.lives[0].wire.writes,
@@ -181,7 +184,10 @@ async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
         _assert_errors_have_reasons(ending, interruption, what)
 
 
-@pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
+@pytest.mark.rule(
+    "pipeline: every reconcile can be interrupted and repeated with the same outcome",
+    "pipeline: no crash loses or repeats a row of the history, but an error's of the last minute",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", cases(FAILING, default=["the ISO", "a node's pre-drain", "the only node"]))
 @pytest.mark.thin

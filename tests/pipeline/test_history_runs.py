@@ -1,26 +1,19 @@
-"""The history of whole upgrades: the report is the same a month later, and no crash loses a row of it."""
+"""The history of whole upgrades: the report is the same a month later. The crash sweeps compare its rows."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from hack import scenario as scenarios
 from hack.demo.commands import scale
-from hack.scenario import Fault, Scenario
+from hack.scenario import Scenario
 from hack.simulation import Simulation
-from tests.support.managers.announcements import steps
 from tests.support.managers.healthy_run import healthy_run
-from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.managers.sweep import Sweep
-from tests.support.managers.upgrade import BY_VERSION, PLAN, UpgradeRun, started
-from upgrade_manager.api.history import rows_of
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from tests.support.managers.histories import history_of
+from tests.support.managers.upgrade import PLAN, UpgradeRun, started
 from upgrade_manager.api.names import history_config_map
 from upgrade_manager.display.document import to_json
 from upgrade_manager.display.history import is_complete, remember
@@ -30,19 +23,13 @@ from upgrade_manager.display.view import build
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES
+from upgrade_manager.kube.resources import DEPLOYMENTS, EVENTS, JOBS, NODES
 
 MONTH = timedelta(days=31)
-THREE, ONE = scenarios.load("three-nodes"), scenarios.load("one-node")
+THREE = scenarios.load("three-nodes")
 SUC = "system-upgrade-controller"
 #: Seconds for which the controller is scaled down, which is a blocker.
 DOWN = 300.0
-FAREWELL = 60.0
-
-
-async def history_of(stage: UpgradeRun) -> dict[str, Any]:
-    found = await stage.client.get(CONFIG_MAPS, history_config_map(stage.name), namespace=HARVESTER_SYSTEM)
-    return dict(objects.mapping(found, "data"))
 
 
 async def shown(stage: UpgradeRun, *, now: datetime) -> tuple[str, str]:
@@ -111,54 +98,3 @@ def test_history_goes_with_its_plan() -> None:
     before, after = healthy_run().config_maps
     assert history_config_map(PLAN) in before
     assert history_config_map(PLAN) not in after
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The rows of a history, without durations, and the writes of the first manager."""
-
-    rows: Counter[str]
-    writes: list[str]
-
-
-def _rows(data: dict[str, Any]) -> Counter[str]:
-    found: list[Object] = [
-        {"reason": row.reason, "message": row.message, "count": row.count}
-        for row in rows_of(data)
-        if row.reason != "ReconcileError"
-    ]
-    return steps(found)
-
-
-async def _recorded(scenario: Scenario, interruption: Interruption = UNDISTURBED) -> Recorded:
-    async with Simulation(scenario, scale=0) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with restarted(stage, [interruption]) as managers:
-            await stage.create_plan(BY_VERSION)
-            await stage.until_ended()
-            await asyncio.sleep(FAREWELL)
-        assert is_complete(await stage.plan(), await history_of(stage))
-        return Recorded(rows=_rows(await history_of(stage)), writes=managers.lives[0].wire.writes)
-
-
-AFTER, LOST = "killed after", "no response to"
-CASES = {
-    "three nodes": THREE,
-    "one node": ONE,
-    "a node that fails": THREE.changed(faults=(Fault(work="post-drain", node="node-1"),)),
-}
-
-
-@pytest.mark.rule("pipeline: no crash loses or repeats a row of the history, but an error's of the last minute")
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", [AFTER, LOST])
-@pytest.mark.parametrize(
-    "name", ["three nodes", *(pytest.param(one, marks=pytest.mark.full) for one in ("one node", "a node that fails"))]
-)
-async def test_interruption_loses_no_row(name: str, how: str, sweep: Sweep) -> None:
-    golden = await _recorded(CASES[name])
-    assert any(row.startswith("NodeUpgraded") for row in golden.rows)
-    for write in sweep.points(1, len(golden.writes), row=list(CASES).index(name)):
-        interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
-        found = await _recorded(CASES[name], interruption)
-        assert found.rows == golden.rows, f"{how} write {write}: {golden.writes[write - 1]}"

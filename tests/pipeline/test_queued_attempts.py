@@ -13,11 +13,11 @@ import pytest
 
 from hack.apiserver.history import Entry
 from hack.simulation import Simulation
-from tests.pipeline.test_history_runs import history_of
 from tests.pipeline.test_plan_pauses import COMMAND, WHO, by
 from tests.pipeline.test_plan_queue import DAY, WHILE, queued
 from tests.support.cluster.holdings import HOLDINGS, RANCHER
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
+from tests.support.managers.histories import history_of
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.attempts import is_requested
 from upgrade_manager.api.history import rows_of

@@ -24,8 +24,8 @@ from hack.faults.watch_faults import Lines, Whole
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
-from tests.support.managers.sweep import Sweep, cases, shares
-from tests.support.managers.upgrade import SPECS, Ledger, UpgradeRun
+from tests.support.managers.sweep import Goldens, Sweep, cases, shares
+from tests.support.managers.upgrade import Ledger, UpgradeRun
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.transport import Request, Stream, Transport
 
@@ -112,14 +112,14 @@ STRIDE = 30
 THIN = 8
 
 
-async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:
+async def upgrade(event: int = 0, *, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:
     """Return how an upgrade ends, and how many events there were."""
     async with Simulation("three-nodes", scale=0.2) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         skewed = Skewed(stage.ledger, event=event, mishap=mishap)
         stage = replace(stage, ledger=Ledger(skewed))
         async with stage.life():
-            await stage.create_plan(spec)
+            await stage.create_plan()
             plan = await stage.succeed()
             await asyncio.sleep(2 * UNTIL_RELIST)
         ending = {
@@ -131,17 +131,17 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
         return ending, skewed.events
 
 
+GOLDEN = Goldens(upgrade)
+
+
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("mishap", cases(MISHAPS, default=["lost"]))
-@pytest.mark.parametrize("spec", SPECS)
-async def test_late_lost_or_duplicate_watch_event_changes_nothing(
-    spec: dict[str, Any], mishap: Mishap, share: int, sweep: Sweep
-) -> None:
-    golden, events = await upgrade(spec)
+async def test_late_lost_or_duplicate_watch_event_changes_nothing(mishap: Mishap, share: int, sweep: Sweep) -> None:
+    golden, events = await GOLDEN.of(0)
     assert events > 100
     first = 1 + MISHAPS.index(mishap)
     for event in sweep.points(first, events, share=share, shares=SHARES, stride=STRIDE, thin=THIN):
-        ending, _ = await upgrade(spec, event=event, mishap=mishap)
+        ending, _ = await upgrade(event, mishap=mishap)
         assert ending == golden, f"event {event} of {events} is {mishap}"

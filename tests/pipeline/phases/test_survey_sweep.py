@@ -17,7 +17,7 @@ from tests.support.cluster.cluster_state import PAYLOAD, created_objects, overri
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, Restarts, restarted
-from tests.support.managers.sweep import Sweep, cases
+from tests.support.managers.sweep import Goldens, Sweep, cases
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, phases_of
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
@@ -97,6 +97,9 @@ def _writes(managers: Restarts) -> int:
     return len(managers.lives[0].wire.writes)
 
 
+GOLDEN: Goldens[str, Run] = Goldens(lambda name: run(STORIES[name]))
+
+
 @pytest.mark.rule(
     "pipeline: every reconcile can be interrupted and repeated with the same outcome",
     "pipeline: a lost API response does not change the outcome",
@@ -105,7 +108,7 @@ def _writes(managers: Restarts) -> int:
 @pytest.mark.parametrize("name", cases(STORIES, default=["findings"]))
 async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
     story = STORIES[name]
-    golden = await run(story)
+    golden = await GOLDEN.of(name)
     assert (golden.created, golden.left) == ([], [[], []])
     interruptions: list[Callable[[int], Interruption]] = [
         lambda write: Interruption(die_at=write, after=True),
@@ -126,7 +129,7 @@ async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
 @pytest.mark.parametrize("name", cases(STORIES, default=["all is well"]))
 async def test_deletion_during_the_survey_leaves_nothing(name: str, sweep: Sweep) -> None:
     story = STORIES[name]
-    first, last = (await run(story)).marks
+    first, last = (await GOLDEN.of(name)).marks
     for number in sweep.some(range(first, last + 1), beginning=first, stride=6):
         async with Simulation(RepairableScenario.of(**story.changes)) as simulation:
             stage = replace(await UpgradeRun.set_up(simulation), options=story.options)

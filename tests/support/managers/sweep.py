@@ -5,9 +5,9 @@ The default tier visits a third of these, at most.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -21,6 +21,22 @@ THIN = 3
 #: The distance between the first points of two rows: it has no divisor in common with the stride.
 _ROW = 7
 _Point = TypeVar("_Point")
+_Key = TypeVar("_Key", bound=Hashable)
+_Run = TypeVar("_Run")
+
+
+class Goldens(Generic[_Key, _Run]):
+    """Undisturbed runs, each driven once in a process for all cases that are compared with it."""
+
+    def __init__(self, drive: Callable[[_Key], Awaitable[_Run]]) -> None:
+        self._drive = drive
+        self._runs: dict[_Key, _Run] = {}
+
+    async def of(self, key: _Key) -> _Run:
+        """Return the run of that key."""
+        if key not in self._runs:
+            self._runs[key] = await self._drive(key)
+        return self._runs[key]
 
 
 def shares(number: int) -> list[ParameterSet]:

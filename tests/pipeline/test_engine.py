@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.cluster.harvester import Harvester
 from tests.support.managers.phase_results import WAITS
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PHASES, PhaseName
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.errors import RetryError
@@ -155,6 +155,12 @@ async def test_refused_phase_is_not_recorded(cluster: Harvester) -> None:
     assert await engine(calls, refusal=NOT_ALLOWED).advance(ctx) == NOT_ALLOWED
     assert calls == WALK[:3]
     assert ctx.status.recorded_phases() == [FIRST.completed]
+
+
+@pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
+def test_every_phase_after_its_creation_keeps_the_repository() -> None:
+    following = list(PHASES)[list(PHASES).index(PhaseName.REPO_CREATE) + 1 :]
+    assert [phase.name for phase in PIPELINE if phase.reads_repository] == following
 
 
 @pytest.mark.parametrize("phase", ["Polishing", "NodeUpgrading"], ids=["of a newer version", "not in the table"])

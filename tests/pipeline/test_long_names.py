@@ -31,6 +31,11 @@ NODE_NAMES = {
     "63 characters with dots": ("rack-", ".r" * 28 + "z"),
     "a shared first label": ("node.rack-", ""),
 }
+#: Each name of a plan and of nodes once, and each way to name the release twice.
+PAIRS = [
+    pytest.param(plan, node, spec, id=f"{plan}, {node}")
+    for plan, node, spec in zip(PLANS, NODE_NAMES, (BY_IMAGE, BY_VERSION, BY_VERSION, BY_IMAGE), strict=True)
+]
 
 
 async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> UpgradeRun:
@@ -49,20 +54,14 @@ async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> U
 
 
 @pytest.mark.rule("api: objects are found by shortened labels")
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize(("plan", "node", "spec"), PAIRS)
 @pytest.mark.full
-async def test_upgrade_succeeds_for_any_plan_name(plan: str) -> None:
-    async with Simulation("three-nodes", scale=0) as simulation:
-        await upgraded(simulation, plan, BY_IMAGE)
-
-
-@pytest.mark.parametrize(("prefix", "suffix"), NODE_NAMES.values(), ids=NODE_NAMES)
-@pytest.mark.full
-async def test_upgrade_succeeds_for_any_node_name(prefix: str, suffix: str) -> None:
+async def test_upgrade_succeeds_for_any_name(plan: str, node: str, spec: dict[str, Any]) -> None:
+    prefix, suffix = NODE_NAMES[node]
     named = scenario.load("three-nodes").changed(nodes={"prefix": prefix, "suffix": suffix})
     assert len(named.nodes.names[0]) <= 63
     async with Simulation(named, scale=0) as simulation:
-        stage = await upgraded(simulation, LONGEST, BY_VERSION)
+        stage = await upgraded(simulation, PLANS[plan], spec)
         assert set(node_states(await stage.plan())) == set(named.nodes.names)
 
 

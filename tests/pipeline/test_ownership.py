@@ -52,6 +52,7 @@ def foreign(
 
 
 DEPLOYMENT = {"replicas": 0, "selector": {"matchLabels": LABELS}, "template": POD}
+REPOSITORY = Foreign(resource=DEPLOYMENTS, name="upgrade-repo", phase="RepoCreating", spec=DEPLOYMENT)
 OBJECTS = [
     foreign(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", "ISODownloading", IMAGE),
     foreign(DEPLOYMENTS, "upgrade-repo", "RepoCreating", DEPLOYMENT),
@@ -81,14 +82,13 @@ def essence(found: Object) -> Any:
 
 
 @pytest.mark.rule(
-    "api: RepoCreate retries and reports Degraded",
-    "pipeline: RepoCreate and MetadataPopulate never fail",
     "workloads: an object that another owner controls is never adopted",
     "workloads: an object of another owner makes the plan Degraded with both owners named",
+    "workloads: cleanup does not remove an object of another owner",
 )
 @pytest.mark.parametrize("foreign", OBJECTS)
 @pytest.mark.thin
-async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulate, foreign: Foreign) -> None:
+async def test_foreign_object_is_reported_and_kept(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         owner, before = await place(simulation.client(), foreign)
         async with started(simulation) as stage:
@@ -98,20 +98,20 @@ async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulat
             assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} already exists and ")
             assert f"ConfigMap its-owner (uid {objects.uid(owner)})" in message
             assert f"this plan (uid {objects.uid(plan)})" in message
-            found = await stage.client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
-            assert essence(found) == essence(before)
-            await stage.client.delete(foreign.resource, foreign.name, namespace=foreign.namespace)
-            assert condition(await stage.succeed(), "Degraded")[0] == "False"
-
-
-@pytest.mark.rule("workloads: cleanup does not remove an object of another owner")
-@pytest.mark.parametrize("foreign", OBJECTS)
-@pytest.mark.full
-async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Foreign) -> None:
-    async with simulate(scale=0.2) as simulation:
-        _, before = await place(simulation.client(), foreign)
-        async with started(simulation) as stage:
-            await stage.until(foreign.phase)
             await stage.delete()
             found = await stage.client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
         assert essence(found) == essence(before)
+
+
+@pytest.mark.rule(
+    "api: RepoCreate retries and reports Degraded",
+    "pipeline: RepoCreate and MetadataPopulate never fail",
+)
+async def test_upgrade_goes_on_without_the_foreign_object(simulate: Simulate) -> None:
+    async with simulate(scale=0.2) as simulation:
+        await place(simulation.client(), REPOSITORY)
+        async with started(simulation) as stage:
+            plan = await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+            assert condition(plan, "Degraded")[1] == "ReconcileError"
+            await stage.client.delete(REPOSITORY.resource, REPOSITORY.name, namespace=REPOSITORY.namespace)
+            assert condition(await stage.succeed(), "Degraded")[0] == "False"

@@ -271,8 +271,7 @@ async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase:
 
 
 @pytest.mark.rule("blockers: nothing is reported on a state that may be out of date")
-@pytest.mark.parametrize("phase", ["ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
-@pytest.mark.parametrize("seconds", [70, 130])
+@pytest.mark.parametrize(("phase", "seconds"), [("ClusterUpgrading", 70), ("NodeUpgrading", 130)])
 async def test_lost_connection_reports_no_blocker(phase: str, seconds: float) -> None:
     """The cluster goes on meanwhile, so that the manager's caches are out of date when it comes back."""
     async with UnreliableEmbedded().simulate() as simulation:

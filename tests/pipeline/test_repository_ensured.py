@@ -77,9 +77,9 @@ async def until_served(stage: UpgradeRun) -> None:
 
 
 @pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
-@pytest.mark.parametrize("disturb", [delete_deployment, delete_service, scale_to_zero])
 @pytest.mark.parametrize(
-    "phase", ["RepoCreating", "ImagePreloading", "ClusterUpgrading", "PreDraining", "PostDraining", "CleaningUp"]
+    ("phase", "disturb"),
+    [("ImagePreloading", delete_deployment), ("PostDraining", scale_to_zero), ("CleaningUp", delete_service)],
 )
 @pytest.mark.thin
 async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: Disturb) -> None:
@@ -119,7 +119,7 @@ async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, di
 
 
 @pytest.mark.rule("pipeline: the ISO's image is ensured like the repository")
-@pytest.mark.parametrize("phase", ["RepoCreating", "ImagePreloading", "PostDraining", "CleaningUp"])
+@pytest.mark.parametrize("phase", ["RepoCreating", "PostDraining"])
 @pytest.mark.servers
 @pytest.mark.thin
 async def test_deleted_image_is_imported_again(simulate: Simulate, phase: str) -> None:

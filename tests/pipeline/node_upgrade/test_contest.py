@@ -1,53 +1,73 @@
-"""Drain hooks that another client removes again and again."""
-
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
-from tests.support.managers.upgrade import condition, started
+from tests.support.managers.upgrade import condition
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
-from upgrade_manager.pipeline.node_upgrade.contest import OVER
+from upgrade_manager.pipeline import blocker_report
+from upgrade_manager.pipeline.node_upgrade.contest import OVER, TIMES, Contest
 
 if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
+    from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.informers import PlanInformers
 
-NO_HOOKS: dict[str, Any] = {"preDrainHooks": None, "postDrainHooks": None}
-OPTIONS = {"controlPlaneDrainOptions": NO_HOOKS, "workerDrainOptions": NO_HOOKS}
+WRITTEN: dict[str, Any] = {"f:spec": {"f:rkeConfig": {"f:upgradeStrategy": {}}}}
+#: Rancher's cluster, whose strategy another client has written last.
+CLUSTER: dict[str, Any] = {"metadata": {"managedFields": [{"manager": "rival", "fieldsV1": WRITTEN}]}}
+SECONDS = 5
 
 
-async def remove_hooks(stage: UpgradeRun, times: int) -> None:
-    """Remove the hooks every five seconds."""
+@pytest.fixture
+async def ctx(cluster: Harvester, informers: PlanInformers) -> ReconcileContext:
+    plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
+    return replace(cluster.context(plan), informers=informers)
+
+
+async def removed(contest: Contest, ctx: ReconcileContext, times: int) -> list[bool]:
+    """Let the client remove the hooks every few seconds; return which removals need no event."""
+    found = []
     for _ in range(times):
-        body = {"spec": {"rkeConfig": {"upgradeStrategy": OPTIONS}}}
-        await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
-        await asyncio.sleep(5)
+        found.append(contest.record(ctx, CLUSTER))
+        await asyncio.sleep(SECONDS)
+    return found
 
 
 @pytest.mark.rule("blockers: drain hooks that are removed again and again are one blocker that names the client")
-async def test_contested_strategy_is_one_blocker(simulate: Simulate) -> None:
-    scenario = {"durations": {"pre_drain": 900}}
-    async with simulate(scenarios.load("three-nodes").changed(**scenario)) as simulation, started(simulation) as stage:
-        await stage.until_node("PreDraining")
-        await remove_hooks(stage, 2)
-        assert "blockers" not in objects.status(await stage.plan())
-        await remove_hooks(stage, 10)
-        plan = await stage.plan()
-        assert condition(plan, "Stalled")[:2] == ("True", "StrategyContested")
-        (blocker,) = objects.status(plan)["blockers"]
-        assert (blocker["kind"], blocker["name"]) == ("Cluster", "local")
-        assert (
-            "removes the manager's drain hooks from spec.rkeConfig.upgradeStrategy again and again"
-            in blocker["message"]
-        )
-        warnings = [reason for reason, _ in await stage.warnings()]
-        assert (warnings.count("DrainHooksAdded"), warnings.count("StrategyContested")) == (2, 1)
-        await asyncio.sleep(2 * OVER.total_seconds())
-        assert "blockers" not in objects.status(await stage.plan())
-        await stage.succeed()
+async def test_third_removal_begins_the_contest(ctx: ReconcileContext) -> None:
+    contest, began = Contest(), ctx.now()
+    assert await removed(contest, ctx, TIMES - 1) == [False] * (TIMES - 1)
+    assert list(contest.waits(ctx)) == []
+    assert await removed(contest, ctx, 10) == [True] * 10
+    (wait,) = contest.waits(ctx)
+    assert (wait.namespace, wait.name, wait.since) == ("fleet-local", "local", began)
+    assert wait.detail == (
+        "client rival removes the manager's drain hooks from spec.rkeConfig.upgradeStrategy again and again"
+    )
+    blocker_report.report(ctx, [wait])
+    assert condition({"status": ctx.status.fields}, "Stalled")[:2] == ("True", "StrategyContested")
+
+
+async def test_contest_is_over_some_minutes_later(ctx: ReconcileContext) -> None:
+    contest = Contest()
+    await removed(contest, ctx, TIMES)
+    await asyncio.sleep(OVER.total_seconds() - SECONDS - 1)
+    assert len(list(contest.waits(ctx))) == 1
+    await asyncio.sleep(1)
+    assert list(contest.waits(ctx)) == []
+    assert await removed(contest, ctx, 1) == [False]
+
+
+async def test_recorded_contest_goes_on_after_a_restart(ctx: ReconcileContext) -> None:
+    before = Contest()
+    await removed(before, ctx, TIMES)
+    blocker_report.report(ctx, list(before.waits(ctx)))
+    (entry,) = objects.items({"status": ctx.status.fields}, "status", "blockers")
+    successor = Contest()
+    assert await removed(successor, ctx, 1) == [True]
+    (wait,) = successor.waits(ctx)
+    assert f"{wait.since:%Y-%m-%dT%H:%M:%SZ}" == entry["since"]

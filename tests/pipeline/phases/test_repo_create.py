@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.remedy import remedy_text
 from upgrade_manager.blockers.known_wait import RemovedServiceWait
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
@@ -18,6 +20,8 @@ from upgrade_manager.resources.repository import repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -204,3 +208,28 @@ def test_error_of_the_phase_is_kept(phase: RetryError | None, repository: RetryE
     result = beside(Waiting(message="m", waits=(), error=phase), Waiting(message="r", waits=(), error=repository))
     assert isinstance(result, Waiting)
     assert result.error is error
+
+
+async def stored(cluster: Harvester) -> tuple[Any, list[str]]:
+    deployments = (await cluster.client.list(DEPLOYMENTS, namespace=PLACE)).items
+    return [objects.spec(one)["replicas"] for one in deployments], await cluster.names(SERVICES, PLACE)
+
+
+@pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
+@pytest.mark.parametrize("harm", ["Deployment deleted", "scaled down", "Service deleted"])
+@pytest.mark.parametrize("restore", [ensure, RepoCreate().run], ids=["later", "by its phase"])
+async def test_harmed_repository_is_restored(
+    cluster: Harvester, created: ReconcileContext, harm: str, restore: Callable[[ReconcileContext], Awaitable[Any]]
+) -> None:
+    await set_status(cluster)
+    whole = await stored(cluster)
+    if harm == "scaled down":
+        await cluster.client.patch(DEPLOYMENTS, "up-repo", MergePatch({"spec": {"replicas": 0}}), namespace=PLACE)
+    else:
+        await cluster.client.delete(
+            DEPLOYMENTS if harm == "Deployment deleted" else SERVICES, "up-repo", namespace=PLACE
+        )
+    assert await stored(cluster) != whole
+    await asyncio.sleep(1)
+    await restore(cluster.context(created.raw))
+    assert await stored(cluster) == whole

@@ -11,7 +11,7 @@ from hack.bench.in_process import LoopClock
 from hack.bench.recorder import Recorder
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.managers.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.cli.application import build_manager
 from upgrade_manager.cli.environment import Environment
 from upgrade_manager.cli.options import RunOptions
@@ -24,9 +24,7 @@ async def test_cache_that_syncs_late_does_not_end_the_manager() -> None:
         refusal = Refuse(status=503, reason="ServiceUnavailable")
         rule = Rule(match=Match(verbs=("list", "watch"), resource="upgradeplans.*"), action=refusal)
         simulation.middleware.add(rule)
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation) as stage:
             await asyncio.sleep(600)
             assert await stage.phase() == ""
             simulation.middleware.remove(rule)

@@ -7,16 +7,14 @@ import pytest
 from hack.scenario import load
 from hack.simulation import Simulation
 from hack.virtual_time import run
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import started
 from upgrade_manager.api.phases import SUCCEEDED
 
 
 async def upgraded(seed: int) -> str:
     """Return the end state of an upgrade."""
     async with Simulation("three-nodes", seed=seed) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             assert await stage.until_ended() == SUCCEEDED
         return await simulation.dump()
 

@@ -157,6 +157,11 @@ async def test_refused_phase_is_not_recorded(cluster: Harvester) -> None:
     assert ctx.status.recorded_phases() == [FIRST.completed]
 
 
+@pytest.mark.rule("pipeline: one ordered table defines the phases")
+def test_table_has_every_phase_in_the_order_of_the_api() -> None:
+    assert [phase().name for phase in PIPELINE] == list(PHASES)
+
+
 @pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
 def test_every_phase_after_its_creation_keeps_the_repository() -> None:
     following = list(PHASES)[list(PHASES).index(PhaseName.REPO_CREATE) + 1 :]

@@ -11,7 +11,7 @@ import pytest
 from hack import scenario as scenarios
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
@@ -41,12 +41,9 @@ async def watched(stage: UpgradeRun) -> tuple[list[tuple[datetime, str, int]], d
 
 
 async def run(scenario: Any, seed: int) -> tuple[list[tuple[datetime, str, int]], datetime, Object]:
-    async with Simulation(scenario, seed=seed, scale=SCALE) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            seen, ended = await watched(stage)
-            return seen, ended, await stage.plan()
+    async with Simulation(scenario, seed=seed, scale=SCALE) as simulation, started(simulation) as stage:
+        seen, ended = await watched(stage)
+        return seen, ended, await stage.plan()
 
 
 @pytest.mark.rule("api: estimatedCompletion is within a factor of two of the end of the upgrade")

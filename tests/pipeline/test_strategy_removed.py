@@ -17,7 +17,7 @@ from hack.scenario import load
 from tests.pipeline.ending.test_held_nodes import set_strategy
 from tests.pipeline.test_interference import assert_true
 from tests.support.cluster.simulate import SECOND, Simulate
-from tests.support.managers.upgrade import UpgradeRun, provision_generation
+from tests.support.managers.upgrade import UpgradeRun, provision_generation, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_PRE_DRAIN
 from upgrade_manager.facts import machine_plan
@@ -63,9 +63,7 @@ def named(plan: Object, node: str) -> bool:
 @pytest.mark.parametrize("node", [FIRST, LAST])
 async def test_pending_hook_outlives_the_upgrade_of_its_kubernetes(simulate: Simulate, node: str) -> None:
     async with simulate(load("three-nodes").changed(**SLOW)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation) as stage:
             await stage.until_node("PreDraining", node=node)
         await set_strategy(simulation, None)
         await until_upgraded(stage, node)
@@ -85,9 +83,7 @@ async def test_pending_hook_outlives_the_upgrade_of_its_kubernetes(simulate: Sim
 @pytest.mark.parametrize("last_done", [FIRST, SECOND], ids=["two nodes", "the last node"])
 async def test_nodes_that_rancher_passes_are_named_at_once(simulate: Simulate, last_done: str) -> None:
     async with simulate(load("three-nodes").changed(**SLOW)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation) as stage:
             await stage.until_node("PostDrained", node=last_done)
         await set_strategy(simulation, None)
         await until_upgraded(stage, LAST)

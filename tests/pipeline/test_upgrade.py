@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.cluster.simulate import Simulate
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
 from tests.support.managers.upgrade import ENTRIES, UpgradeRun, condition, node_states, started
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_IMAGES
@@ -89,3 +91,23 @@ async def assert_upgraded(stage: UpgradeRun, *, generation: int) -> None:
     assert images == ["harvester-v1.8.0"]
     for node in (await client.list(NODES)).items:
         assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
+
+
+@pytest.mark.rule("blockers: ages are compared by the API server's clock")
+@pytest.mark.servers
+@pytest.mark.parametrize("skew", [90.0, -90.0], ids=["ahead", "behind"])
+@pytest.mark.thin
+async def test_wrong_clock_causes_no_warning(simulate: Simulate, skew: float) -> None:
+    async with simulate() as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), skew=skew)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.succeed()
+        assert await stage.warnings() == []
+        plan = await stage.plan()
+        created = parse_time(objects.metadata(plan)["creationTimestamp"])
+        (first, *_) = objects.status(plan)["phaseTransitionTimestamps"]
+        began = parse_time(first["phaseTransitionTimestamp"])
+        assert created is not None
+        assert began is not None
+        assert abs((began - created).total_seconds()) <= 3

@@ -13,7 +13,7 @@ from hack import scenario as scenarios
 from hack.bench.in_process import record
 from hack.host.iso import ROOTFS
 from hack.simulation import Simulation
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager import __version__
 from upgrade_manager.api.image_name import ImageName
@@ -76,10 +76,7 @@ async def test_changed_root_file_system_is_not_installed() -> None:
     changed = "PRETTY_NAME=backdoor\n"
     scenario = scenarios.load("one-node").changed(repository={"changed": {ROOTFS: changed}})
     async with Simulation(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             plan = await stage.fail()
         found, expected = sha256(changed.encode()).hexdigest(), objects.status(plan)["checksums"]["files"][f"/{ROOTFS}"]
         cause = f"/{ROOTFS} has the SHA-256 {found}, but the one on the ISO has {expected}"

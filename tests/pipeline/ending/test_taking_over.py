@@ -21,7 +21,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.resumed_run import request_attempt
 from tests.support.managers.sweep import Sweep
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
+from tests.support.managers.upgrade import BY_VERSION, condition, node_states, started
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -55,9 +55,7 @@ async def _taken_over(interruption: Interruption = UNDISTURBED) -> tuple[list[st
     """Let a plan follow a failed one, with a manager that is interrupted; return its writes, and what is left."""
     scenario = RepairableScenario.of("three-nodes", **fault("pre-drain", SECOND))
     async with Simulation(scenario, scale=0) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation) as stage:
             await stage.fail()
             await stage.settle()
         scenario.repair()

@@ -7,7 +7,7 @@ import pytest
 
 from hack import scenario as scenarios
 from tests.support.cluster.harvester import RELEASE
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import condition, started
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS
@@ -92,12 +92,12 @@ async def test_job_that_runs_needs_rancher(cluster: Harvester) -> None:
 @pytest.mark.thin
 async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], text: str) -> None:
     faults = [{"work": "manifests", **fault}]
-    async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            await stage.until("ClusterUpgrading")
-            plan = await stage.until_plan(lambda plan: text in condition(plan, "Progressing")[2], seconds=60)
+    async with (
+        simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation,
+        started(simulation) as stage,
+    ):
+        await stage.until("ClusterUpgrading")
+        plan = await stage.until_plan(lambda plan: text in condition(plan, "Progressing")[2], seconds=60)
     message = condition(plan, "Progressing")[2]
     assert message.startswith(f"Job {PLACE}/upgrade-cluster-upgrade: {text.removesuffix(';')}")
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")

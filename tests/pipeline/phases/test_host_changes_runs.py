@@ -14,7 +14,7 @@ from tests.support.cluster.host_changes import changed_hosts
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.ledger import LedgerKind, of_kind, recorded_entries
 from upgrade_manager.cli.options import RunOptions
@@ -92,9 +92,7 @@ async def test_harm_without_a_change_is_found(monkeypatch: pytest.MonkeyPatch, l
 
     monkeypatch.setattr(host_plans, "apply", apply)
     async with Simulation() as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             await stage.succeed()
         assert [text for text in simulation.hosts.undue if text.startswith(found)] != []
 
@@ -105,9 +103,7 @@ async def test_harm_without_a_change_is_found(monkeypatch: pytest.MonkeyPatch, l
 async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
     scenario = RepairableScenario.of(**fault(work, "" if work == "manifests" else "node-2"))
     async with Simulation(scenario) as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             await stage.fail()
             await asyncio.sleep(60)
             plan = await stage.plan()
@@ -126,9 +122,7 @@ async def test_failure_leaves_nothing_on_hosts(work: str) -> None:
 async def test_log_of_a_failed_change_stays(work: str) -> None:
     """The changes are undone before the clean-up, and the controller gives its Jobs a quarter of an hour."""
     async with Simulation(RepairableScenario.of(**fault(work, OFF))) as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             await stage.fail()
             await asyncio.sleep(3600)
             log = condition(await stage.plan(), "Progressing")[2].partition(" -n cattle-system ")[2]
@@ -151,9 +145,7 @@ async def failed_jobs(stage: UpgradeRun) -> list[str]:
 @pytest.mark.thin
 async def test_deletion_leaves_nothing_on_hosts(plan: str) -> None:
     async with Simulation() as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             if plan:
                 await eventually(lambda: has_created(stage, plan), seconds=600, pause=0.05)
             else:
@@ -168,9 +160,7 @@ async def test_deletion_leaves_nothing_on_hosts(plan: str) -> None:
 async def test_host_that_is_off_is_named_and_passed_on(*, is_deleted: bool) -> None:
     scenario = RepairableScenario.of(**fault("post-drain"), node_faults={"lost_on_reboot": [OFF]})
     async with Simulation(scenario) as simulation:
-        stage = replace(await UpgradeRun.set_up(simulation), options=OWN)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation, options=OWN) as stage:
             await stage.until_node("PostDraining")
             simulation.hosts.power_off(OFF)
             if is_deleted:

@@ -10,7 +10,7 @@ import pytest
 from hack import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.managers.healthy_run import healthy_run
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, started
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager import __version__
 from upgrade_manager.api.image_name import ImageName
@@ -73,29 +73,28 @@ async def test_checksums_reach_every_job_that_downloads(simulate: Simulate) -> N
 
 
 async def test_job_runs_beside_the_repository() -> None:
-    async with Simulation(scenarios.load("three-nodes").changed(durations={"checksums": 30})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            await stage.until("MetadataPopulating")
+    async with (
+        Simulation(scenarios.load("three-nodes").changed(durations={"checksums": 30})) as simulation,
+        started(simulation, options=OWN) as stage,
+    ):
+        await stage.until("MetadataPopulating")
 
-            def reports_the_job(plan: Object) -> bool:
-                return "running since" in objects.condition(plan, "Progressing").get("message", "")
+        def reports_the_job(plan: Object) -> bool:
+            return "running since" in objects.condition(plan, "Progressing").get("message", "")
 
-            plan = await stage.until_plan(reports_the_job)
-            message = objects.condition(plan, "Progressing")["message"]
-            assert message.startswith(f"Job harvester-system/{JOB}: attempt 1 of 3")
-            pods = (await stage.client.list(PODS, namespace="harvester-system")).items
-            places = {objects.labels(pod).get(LABEL_COMPONENT): set[str]() for pod in pods}
-            for pod in pods:
-                places[objects.labels(pod).get(LABEL_COMPONENT)].add(objects.spec(pod).get("nodeName", ""))
-            assert places[Component.CHECKSUMS] < places[Component.REPO]
-            # A Job that only reads does not outlive its plan.
-            await stage.delete()
-            await stage.until("deleted")
-            await stage.settle()
-            assert [objects.name(one) for one in (await stage.client.list(JOBS)).items] == []
+        plan = await stage.until_plan(reports_the_job)
+        message = objects.condition(plan, "Progressing")["message"]
+        assert message.startswith(f"Job harvester-system/{JOB}: attempt 1 of 3")
+        pods = (await stage.client.list(PODS, namespace="harvester-system")).items
+        places = {objects.labels(pod).get(LABEL_COMPONENT): set[str]() for pod in pods}
+        for pod in pods:
+            places[objects.labels(pod).get(LABEL_COMPONENT)].add(objects.spec(pod).get("nodeName", ""))
+        assert places[Component.CHECKSUMS] < places[Component.REPO]
+        # A Job that only reads does not outlive its plan.
+        await stage.delete()
+        await stage.until("deleted")
+        await stage.settle()
+        assert [objects.name(one) for one in (await stage.client.list(JOBS)).items] == []
 
 
 @pytest.mark.rule(
@@ -114,10 +113,7 @@ async def test_job_runs_beside_the_repository() -> None:
 async def test_upgrade_goes_on_without_checksums(fault: Object, reason: str) -> None:
     scenario = scenarios.load("three-nodes").changed(faults=[{"work": "checksums", **fault}])
     async with Simulation(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation, options=OWN) as stage:
             plan = await stage.succeed()
         checksums = objects.status(plan)["checksums"]
         assert checksums["checked"] is not bool(reason)

@@ -14,7 +14,7 @@ from hack.simulation import Simulation
 from tests.pipeline.phases.test_iso_checksums_runs import OWN
 from tests.support.cluster.cluster_state import PAYLOAD, created_objects
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION, report
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager.api.keys import CATTLE_SYSTEM, DEFAULT_TOOLKIT_IMAGE, MANAGED_LABEL, suc_node_label
@@ -150,10 +150,7 @@ async def test_toolkits_own_checks_reach_the_plan(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(tree, "fill", fill_with_custom_file)
     async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
+        async with started(simulation, SKIPPED, options=OWN) as stage:
             plan = await stage.fail()
         assert condition(plan, "Progressing")[2] == (
             "the node survey found problems: node-1: /oem/99_custom.yaml writes /etc/os-release at each boot, and "
@@ -164,95 +161,85 @@ async def test_toolkits_own_checks_reach_the_plan(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 async def test_failed_job_of_the_survey_is_kept() -> None:
     fault = {"work": "survey", "node": "node-1", "message": "unknown command: survey"}
-    async with Simulation(scenario(fault, upgrade_controller={"backoff_limit": 1})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
-            plan = await stage.fail()
-            await assert_clean(stage)
-            cause = condition(plan, "Progressing")[2]
-            failed = "Node node-1: node survey failed 2 times: unknown command: survey"
-            assert cause.startswith(f"{failed}. Log: kubectl logs -n cattle-system job/apply-upgrade-survey-on-node-1-")
-            [job] = [one for one in await created_objects(simulation) if not one.startswith(PAYLOAD)]
-            assert job.startswith("Job cattle-system/apply-upgrade-survey-on-node-1-")
-            await stage.delete()
-            await stage.until("deleted")
-            await stage.settle()
-            assert await created_objects(simulation) == []
+    async with (
+        Simulation(scenario(fault, upgrade_controller={"backoff_limit": 1})) as simulation,
+        started(simulation, SKIPPED, options=OWN) as stage,
+    ):
+        plan = await stage.fail()
+        await assert_clean(stage)
+        cause = condition(plan, "Progressing")[2]
+        failed = "Node node-1: node survey failed 2 times: unknown command: survey"
+        assert cause.startswith(f"{failed}. Log: kubectl logs -n cattle-system job/apply-upgrade-survey-on-node-1-")
+        [job] = [one for one in await created_objects(simulation) if not one.startswith(PAYLOAD)]
+        assert job.startswith("Job cattle-system/apply-upgrade-survey-on-node-1-")
+        await stage.delete()
+        await stage.until("deleted")
+        await stage.settle()
+        assert await created_objects(simulation) == []
 
 
 @pytest.mark.rule("pipeline: a node without a readable report is named, and the survey is repeated")
 async def test_unreadable_report_is_named_and_repeated() -> None:
     fault = {"work": "survey", "node": "node-1", "exit_code": 0, "message": "panic: no such file"}
-    async with Simulation(scenario(fault)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
+    async with Simulation(scenario(fault)) as simulation, started(simulation, SKIPPED, options=OWN) as stage:
 
-            def is_stalled(plan: Object) -> bool:
-                return bool(condition(plan, "Stalled")[1])
+        def is_stalled(plan: Object) -> bool:
+            return bool(condition(plan, "Stalled")[1])
 
-            def is_repeated(plan: Object) -> bool:
-                return not is_stalled(plan) and stage.ledger.names("plans") == [SURVEY] * 2
+        def is_repeated(plan: Object) -> bool:
+            return not is_stalled(plan) and stage.ledger.names("plans") == [SURVEY] * 2
 
-            plan = await stage.until_plan(is_stalled)
-            assert "node survey ended without a readable report of node-1" in condition(plan, "Progressing")[2]
-            [blocker] = objects.status(plan)["blockers"]
-            assert (blocker["reason"], blocker["kind"], blocker["node"]) == ("ContainerFailing", "Node", "node-1")
-            await stage.until_plan(is_repeated, seconds=400)
-            await stage.delete()
-            await stage.until("deleted")
-            await assert_clean(stage)
+        plan = await stage.until_plan(is_stalled)
+        assert "node survey ended without a readable report of node-1" in condition(plan, "Progressing")[2]
+        [blocker] = objects.status(plan)["blockers"]
+        assert (blocker["reason"], blocker["kind"], blocker["node"]) == ("ContainerFailing", "Node", "node-1")
+        await stage.until_plan(is_repeated, seconds=400)
+        await stage.delete()
+        await stage.until("deleted")
+        await assert_clean(stage)
 
 
 @pytest.mark.rule("pipeline: a report of the survey counts if its Pod belongs to this plan's Plan, and stays recorded")
 async def test_job_that_is_created_again_reports_again() -> None:
-    async with Simulation(scenario(durations={"survey": 20})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
-            job = (await surveying(stage, pods=3))[0]
-            await stage.client.delete(JOBS, objects.name(job), namespace=CATTLE_SYSTEM)
-            # The controller creates the Job again once the Plan changes.
-            patch = MergePatch({"metadata": {"annotations": {"cattle.io/touched": "x"}}})
-            await stage.client.patch(SUC_PLANS, SURVEY, patch, namespace=CATTLE_SYSTEM)
-            await stage.until_recorded("ClusterUpgrading")
-            assert await results(stage) == dict.fromkeys(("node-0", "node-1", "node-2"), True)
-            assert stage.ledger.names("plans").count(SURVEY) == 1
+    async with (
+        Simulation(scenario(durations={"survey": 20})) as simulation,
+        started(simulation, SKIPPED, options=OWN) as stage,
+    ):
+        job = (await surveying(stage, pods=3))[0]
+        await stage.client.delete(JOBS, objects.name(job), namespace=CATTLE_SYSTEM)
+        # The controller creates the Job again once the Plan changes.
+        patch = MergePatch({"metadata": {"annotations": {"cattle.io/touched": "x"}}})
+        await stage.client.patch(SUC_PLANS, SURVEY, patch, namespace=CATTLE_SYSTEM)
+        await stage.until_recorded("ClusterUpgrading")
+        assert await results(stage) == dict.fromkeys(("node-0", "node-1", "node-2"), True)
+        assert stage.ledger.names("plans").count(SURVEY) == 1
 
 
 @pytest.mark.rule("pipeline: a report of the survey counts if its Pod belongs to this plan's Plan, and stays recorded")
 async def test_report_outlives_its_expired_job() -> None:
     """One node is off for longer than the Jobs of the others last."""
-    async with Simulation(scenario(found("node-0", FULL), upgrade_controller={"ttl": 60})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
-            await stage.until_recorded("ImagePreloading")
-            simulation.freezer.freeze(kubelet_of("node-2"))
-            await surveying(stage, pods=2)
-            await asyncio.sleep(150)
-            plan = await stage.plan()
-            assert "done on 2 of 3 nodes, waiting for node-2; findings on node-0" in condition(plan, "Progressing")[2]
-            [blocker] = objects.status(plan)["blockers"]
-            assert (blocker["reason"], blocker["node"]) == ("PodPending", "node-2")
-            simulation.freezer.thaw(kubelet_of("node-2"))
-            plan = await stage.fail()
-            assert condition(plan, "Progressing")[2].startswith("the node survey found problems: node-0: The kernel")
+    async with (
+        Simulation(scenario(found("node-0", FULL), upgrade_controller={"ttl": 60})) as simulation,
+        started(simulation, SKIPPED, options=OWN) as stage,
+    ):
+        await stage.until_recorded("ImagePreloading")
+        simulation.freezer.freeze(kubelet_of("node-2"))
+        await surveying(stage, pods=2)
+        await asyncio.sleep(150)
+        plan = await stage.plan()
+        assert "done on 2 of 3 nodes, waiting for node-2; findings on node-0" in condition(plan, "Progressing")[2]
+        [blocker] = objects.status(plan)["blockers"]
+        assert (blocker["reason"], blocker["node"]) == ("PodPending", "node-2")
+        simulation.freezer.thaw(kubelet_of("node-2"))
+        plan = await stage.fail()
+        assert condition(plan, "Progressing")[2].startswith("the node survey found problems: node-0: The kernel")
 
 
 async def test_node_that_joins_is_surveyed() -> None:
     async with Simulation(scenario(found("node-2", FULL), durations={"survey": 20})) as simulation:
         client = simulation.client()
         await client.patch(NODES, "node-2", MergePatch({"metadata": {"labels": {MANAGED_LABEL: None}}}))
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
+        async with started(simulation, SKIPPED, options=OWN) as stage:
             await eventually(lambda: _degraded(stage), seconds=300)
             await client.patch(NODES, "node-2", MergePatch({"metadata": {"labels": {MANAGED_LABEL: "true"}}}))
             plan = await stage.fail()
@@ -320,17 +307,16 @@ async def test_plan_of_another_owner_is_left_alone(kind: str) -> None:
 
 
 async def test_later_plan_of_the_name_surveys_again() -> None:
-    async with Simulation(scenario(found("node-1", FULL))) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan(SKIPPED)
-            await stage.fail()
-            await stage.delete()
-            await stage.until("deleted")
-            # The label of the deleted Plan would make the controller skip the node.
-            await stage.client.patch(NODES, "node-1", MergePatch({"metadata": {"labels": {LABEL: "x"}}}))
-            await stage.create_plan(SKIPPED)
-            await stage.fail()
-            assert await results(stage) == {"node-0": True, "node-1": False, "node-2": True}
-            assert stage.ledger.names("plans") == [SURVEY] * 2
+    async with (
+        Simulation(scenario(found("node-1", FULL))) as simulation,
+        started(simulation, SKIPPED, options=OWN) as stage,
+    ):
+        await stage.fail()
+        await stage.delete()
+        await stage.until("deleted")
+        # The label of the deleted Plan would make the controller skip the node.
+        await stage.client.patch(NODES, "node-1", MergePatch({"metadata": {"labels": {LABEL: "x"}}}))
+        await stage.create_plan(SKIPPED)
+        await stage.fail()
+        assert await results(stage) == {"node-0": True, "node-1": False, "node-2": True}
+        assert stage.ledger.names("plans") == [SURVEY] * 2

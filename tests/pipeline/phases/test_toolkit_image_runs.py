@@ -8,7 +8,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.managers.histories import REPORTS
-from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, started
 from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager import __version__
 from upgrade_manager.api.image_name import ImageName
@@ -56,16 +56,15 @@ async def suc_plans(stage: UpgradeRun) -> dict[str, Object]:
 async def test_every_workload_of_an_upgrade_has_the_digest() -> None:
     seen: set[str] = set()
     versions: set[str] = set()
-    async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        stage.options = OWN
-        async with stage.life():
-            await stage.create_plan({**BY_VERSION, "upgrade": "fix"})
-            for phase in ("ImagePreloading", "ClusterUpgrading", "NodeUpgrading", "CleaningUp"):
-                await stage.until(phase)
-                seen |= await images(stage)
-                versions |= {spec["version"] for spec in (await suc_plans(stage)).values()}
-            plan = await stage.succeed()
+    async with (
+        Simulation("three-nodes") as simulation,
+        started(simulation, {**BY_VERSION, "upgrade": "fix"}, options=OWN) as stage,
+    ):
+        for phase in ("ImagePreloading", "ClusterUpgrading", "NodeUpgrading", "CleaningUp"):
+            await stage.until(phase)
+            seen |= await images(stage)
+            versions |= {spec["version"] for spec in (await suc_plans(stage)).values()}
+        plan = await stage.succeed()
     assert seen == {f"me/own@{DIGEST}"}
     assert versions == {"sha256-" + "a" * 12}
     recorded = {"repository": "me/own", "tag": "fix", "digest": DIGEST, "kind": "own"}
@@ -120,9 +119,7 @@ async def test_image_is_kept_by_a_manager_that_refuses_it(simulate: Simulate) ->
 @pytest.mark.thin
 async def test_refused_image_fails_the_plan(simulate: Simulate, annotations: dict[str, str], cause: str) -> None:
     async with simulate("one-node") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(annotations=annotations)
+        async with started(simulation, annotations=annotations) as stage:
             plan = await stage.fail()
         assert cause in condition(plan, "Progressing")[2]
         assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
@@ -133,9 +130,7 @@ async def test_refused_image_fails_the_plan(simulate: Simulate, annotations: dic
 @pytest.mark.rule("workloads: the tag of an image plan of kind harvester is a guess where nothing names it")
 async def test_guess_is_in_status_and_an_event() -> None:
     async with Simulation("one-node") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_IMAGE)
+        async with started(simulation, BY_IMAGE) as stage:
             await stage.until("RepoCreating")
             plan = await stage.plan()
         events = await stage.events("ToolkitTagGuessed")
@@ -147,9 +142,7 @@ async def test_guess_is_in_status_and_an_event() -> None:
 @pytest.mark.rule("workloads: an upgrade that version 0.1 began keeps its image: repository and tag by its rule")
 async def test_plan_of_an_earlier_version_keeps_its_image() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
+        async with started(simulation) as stage:
             await stage.until("ImagePreloading")
         before = await suc_plans(stage)
         unrecorded = MergePatch({"status": {"toolkitImage": None}})

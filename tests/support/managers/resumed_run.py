@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from hack.apiserver.call import Call
@@ -16,7 +16,7 @@ from hack.virtual_time import VirtualEventLoop
 from tests.support.cluster.cluster_state import end_state
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.toolkit_config import OWN
-from tests.support.managers.upgrade import BY_VERSION, PLAN, REAL_STUCK, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, PLAN, REAL_STUCK, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from tests.support.webhook import webhook
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_NODE
@@ -79,12 +79,9 @@ async def undisturbed(
     sound = scenario.without_faults()
     key = f"{sound.model_dump_json()} {json.dumps(spec, sort_keys=True)} {options.toolkit.version}"
     if key not in _UNDISTURBED:
-        async with Simulation(sound) as simulation:
-            stage = replace(await UpgradeRun.set_up(simulation), options=options)
-            async with stage.life():
-                await stage.create_plan(spec)
-                await stage.succeed()
-                _UNDISTURBED[key] = await comparable(stage)
+        async with Simulation(sound) as simulation, started(simulation, spec, options=options) as stage:
+            await stage.succeed()
+            _UNDISTURBED[key] = await comparable(stage)
     return copy.deepcopy(_UNDISTURBED[key])
 
 

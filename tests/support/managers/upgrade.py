@@ -57,6 +57,7 @@ FAREWELL, REAL_FAREWELL = 10.0, 1.5
 #: Response of the webhook of `UpgradeRun.refuse`.
 REFUSAL = "a webhook refuses it"
 _CREATED = 201
+_DEFAULTS = RunOptions()
 RBAC = Path(__file__).parents[3] / "deploy" / "rbac"
 ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
 
@@ -299,10 +300,16 @@ class UpgradeRun:
 
 @contextlib.asynccontextmanager
 async def started(
-    simulation: Simulation, spec: dict[str, Any] = BY_VERSION, *, name: str = PLAN, **metadata: Any
+    simulation: Simulation,
+    spec: dict[str, Any] = BY_VERSION,
+    *,
+    name: str = PLAN,
+    options: RunOptions = _DEFAULTS,
+    **metadata: Any,
 ) -> AsyncIterator[UpgradeRun]:
-    """Run a manager, and create the plan."""
+    """Run a manager with these options, and create the plan."""
     stage = await UpgradeRun.set_up(simulation, name=name)
+    stage.options = options
     async with stage.life():
         await stage.create_plan(spec, **metadata)
         yield stage

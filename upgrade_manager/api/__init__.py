@@ -7,7 +7,6 @@ __all__ = [
     "attribution",
     "blockers",
     "checksums",
-    "condition_model",
     "conditions",
     "crd",
     "display",

@@ -12,7 +12,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline import host_changes, ledger
-from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.host_changes import CHANGES, HOLD, SKIP, HostChange
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import host_plans
@@ -145,31 +144,6 @@ async def test_failed_plan_fails_the_phase(cluster: Harvester) -> None:
     await host_plans.apply(ctx, SKIP)
     await cluster.finish(SUC_PLANS, "up-skip-on", "cattle-system", FAILED)
     assert isinstance(await host_plans.apply(ctx, SKIP), Failed)
-
-
-@pytest.mark.rule("workloads: an object that another owner controls is never adopted")
-async def test_plan_of_another_owner_is_left_alone(cluster: Harvester) -> None:
-    ctx = await prepared(cluster)
-    metadata = {"name": "up-skip-on", "namespace": "cattle-system"}
-    spec = {"upgrade": {"image": "x"}, "version": "v1"}
-    await cluster.put(SUC_PLANS, {"metadata": metadata, "spec": spec})
-    with pytest.raises(ForeignObject, match="Plan cattle-system/up-skip-on already exists and was not created by"):
-        await host_plans.apply(ctx, SKIP)
-
-
-async def test_node_with_another_hostname_is_named(cluster: Harvester) -> None:
-    await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
-    ctx = cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading"}))
-    with pytest.raises(BadCluster, match="Node n1: "):
-        await host_plans.apply(ctx, SKIP)
-
-
-async def test_node_with_a_long_name_is_not_an_obstacle(cluster: Harvester) -> None:
-    await cluster.nodes("n" * 64, **{"kubernetes.io/hostname": "n"})
-    ctx = cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading"}))
-    assert isinstance(await host_plans.apply(ctx, SKIP), Completed)
-    assert [reason for reason, _ in cluster.recorder.recorded] == ["HostChangeSkipped"]
-    assert (await cluster.names(SUC_PLANS), ledger.entries(ctx)) == ([], [])
 
 
 async def test_plan_without_an_image_undoes_nothing(cluster: Harvester) -> None:

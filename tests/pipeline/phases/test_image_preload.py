@@ -5,15 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.cluster.harvester import RELEASE
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
-from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
+from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
-from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
-from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -132,16 +128,6 @@ async def test_plan_is_created_once(cluster: Harvester) -> None:
     spec = (await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))["spec"]
     assert (spec["concurrency"], spec["version"]) == (3, "v1.7.0")
     assert spec["upgrade"]["image"] == "rancher/harvester-upgrade-toolkit"
-
-
-async def test_foreign_plan_is_not_adopted(cluster: Harvester) -> None:
-    """Taking its marks off would make it run again."""
-    await cluster.nodes("n1", **{MARK: "hash"})
-    settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
-    await cluster.put(SUC_PLANS, image_preload_plan(Owner(name="up", uid="old"), settings, concurrency=1))
-    with pytest.raises(ForeignObject):
-        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
-    assert MARK in objects.labels(await cluster.find(NODES, "n1"))
 
 
 @pytest.mark.rule("pipeline: ImagePreload completes when the Plan's Complete condition is True")

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.pipeline.phases.test_image_cleanup import NEW, OLD, prepared
-from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.harvester import RECORDED, RELEASE
+from tests.support.cluster.survey_world import OWN
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
+from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
+from upgrade_manager.pipeline.host_changes import SKIP
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases import host_plans
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes
+from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.outcome import PhaseResult
+
+    Begun = tuple[ReconcileContext, PhaseResult]
+    Begin = Callable[[Harvester], Awaitable[Begun]]
 
 BOTH = pytest.mark.parametrize("phase", [ImagePreload(), ImageCleanup()], ids=["image-preload", "image-cleanup"])
 Either = ImagePreload | ImageCleanup
@@ -52,6 +63,67 @@ async def test_node_that_hangs_the_plan_is_reported_before(cluster: Harvester, p
     with pytest.raises(BadCluster, match="Node n2"):
         await phase.run(ctx)
     assert await cluster.names(SUC_PLANS) == []
+
+
+async def preload(cluster: Harvester, **spec: Any) -> Begun:
+    """Begin the Plan of ImagePreload; `spec` adds to the plan's."""
+    status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "currentPhase": "ImagePreloading"}
+    toolkit = OWN if spec else RECORDED
+    plan = await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status, toolkit=toolkit)
+    ctx = cluster.context(plan)
+    return ctx, await ImagePreload().run(ctx)
+
+
+async def survey(cluster: Harvester) -> Begun:
+    return await preload(cluster, imagePreloadOption={"concurrency": -1})
+
+
+async def change_hosts(cluster: Harvester) -> Begun:
+    ctx = cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading"}))
+    return ctx, await host_plans.apply(ctx, SKIP)
+
+
+#: By component: the begin of each Plan that needs no list of images.
+BEGUN = {"image-preload": preload, "survey": survey, "skip-on": change_hosts}
+
+
+@pytest.mark.rule("workloads: an object that another owner controls is never adopted")
+@pytest.mark.parametrize(("component", "begin"), BEGUN.items(), ids=BEGUN)
+@pytest.mark.parametrize("earlier", [True, False], ids=["of an earlier plan", "without an owner"])
+async def test_foreign_plan_is_not_adopted(cluster: Harvester, component: str, begin: Begin, *, earlier: bool) -> None:
+    """Taking its marks off would make it run again."""
+    mark = f"plan.upgrade.cattle.io/up-{component}"
+    await cluster.nodes("n1", **{mark: "hash"})
+    settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+    found = image_preload_plan(Owner(name="up", uid="old"), settings, concurrency=1)
+    found["metadata"]["name"] = f"up-{component}"
+    if not earlier:
+        found["metadata"] = {"name": f"up-{component}", "namespace": "cattle-system"}
+    await cluster.put(SUC_PLANS, found)
+    with pytest.raises(ForeignObject, match=f"Plan cattle-system/up-{component} already exists and "):
+        await begin(cluster)
+    assert mark in objects.labels(await cluster.find(NODES, "n1"))
+
+
+@pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
+@pytest.mark.parametrize("begin", [survey, change_hosts])
+async def test_other_hostname_is_reported_before_each_plan(cluster: Harvester, begin: Begin) -> None:
+    await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
+    with pytest.raises(BadCluster, match="Node n1: label"):
+        await begin(cluster)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "reason"), [(survey, "NodeSurveySkipped"), (change_hosts, "HostChangeSkipped")], ids=["survey", "skip-on"]
+)
+async def test_long_node_name_skips_the_plan_with_a_warning(cluster: Harvester, begin: Begin, reason: str) -> None:
+    await cluster.nodes("n" * 64, **{"kubernetes.io/hostname": "n"})
+    ctx, result = await begin(cluster)
+    assert isinstance(result, Completed)
+    [(found, message)] = cluster.recorder.recorded
+    assert (found, "names of up to 63 characters" in message) == (reason, True)
+    assert (await cluster.names(SUC_PLANS), ledger.entries(ctx)) == ([], [])
 
 
 @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")

@@ -18,12 +18,8 @@ from upgrade_manager.blockers.known_wait import UnpulledImageWait, UnreadReportW
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
-from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
-from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.suc_plan import PlanSettings, survey_plan
-from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -355,16 +351,6 @@ async def test_other_states_are_not_missing_images(cluster: Harvester, state: Ob
     assert [wait.kind for wait in (await waiting(ctx)).waits] == [WaitKind.JOB]
 
 
-async def test_long_node_name_skips_the_survey(cluster: Harvester) -> None:
-    name = f"{'n' * 63}.rack"
-    await cluster.put(NODES, {"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"}}})
-    ctx = await context(cluster)
-    assert await run(ctx) == Completed()
-    [(reason, message)] = cluster.recorder.recorded
-    assert reason == "NodeSurveySkipped"
-    assert message.endswith("names of up to 63 characters; node survey skipped")
-
-
 async def test_colliding_names_are_surveyed_one_at_a_time(cluster: Harvester) -> None:
     ctx, world = await started(cluster, "node.rack-1", "node.rack-2")
     assert (await world.plan())["spec"]["concurrency"] == 1
@@ -373,18 +359,3 @@ async def test_colliding_names_are_surveyed_one_at_a_time(cluster: Harvester) ->
     # The next Job has the name of this one.
     stored = objects.status(await cluster.client.get(UPGRADE_PLANS, "up"))
     assert stored["survey"]["nodes"] == {"node.rack-1": {"ok": True}}
-
-
-async def test_hostname_that_differs_is_named(cluster: Harvester) -> None:
-    await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
-    with pytest.raises(BadCluster, match="Node n1: label"):
-        await run(await context(cluster))
-
-
-async def test_foreign_plan_is_not_adopted(cluster: Harvester) -> None:
-    await cluster.nodes("n1", **{suc_node_label(PLAN): "hash"})
-    settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
-    await cluster.put(SUC_PLANS, survey_plan(Owner(name="up", uid="old"), settings, concurrency=1, reports=True))
-    with pytest.raises(ForeignObject):
-        await run(await context(cluster))
-    assert suc_node_label(PLAN) in objects.labels(await cluster.find(NODES, "n1"))

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.conditions import (
     DEGRADED,
     FALSE,
     MAX_MESSAGE,
     PROGRESSING,
     TRUE,
-    Condition,
     find_condition,
     remove_condition,
     set_condition,

@@ -4,7 +4,6 @@ import copy
 import re
 import runpy
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 import yaml
 
 from upgrade_manager.api import crd
-from upgrade_manager.api.conditions import RECONCILING, Condition
+from upgrade_manager.api.condition_model import Condition
+from upgrade_manager.api.conditions import RECONCILING
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.display import display_of, is_unseen, readiness_of
 from upgrade_manager.api.node_states import NodeState
@@ -92,7 +92,7 @@ def test_default_status_is_that_of_a_plan_without_a_manager() -> None:
     reconciling = readiness_of({})[RECONCILING]
     assert reconciling is not None
     (found,) = default["conditions"]
-    assert replace(Condition.read(found), last_transition_time="") == reconciling
+    assert Condition.read(found).model_copy(update={"last_transition_time": ""}) == reconciling
 
 
 @pytest.mark.parametrize("status", [{}, {"conditions": None}, {"conditions": ["x"]}, {"currentPhase": "Failed"}])

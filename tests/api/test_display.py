@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.conditions import Condition
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.display import (
     DisplayState,
     FailureReason,

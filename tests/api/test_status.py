@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.node_states import NodeState, node_entry
-from upgrade_manager.api.phases import record_phase
+from upgrade_manager.api.status import record_phase
 
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
 OLD = {"state": "PreDraining", "message": "attempt 1 failed", "zone": "a"}

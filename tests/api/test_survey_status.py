@@ -48,7 +48,7 @@ WRONG = {"check": "check", "message": "wrong"}
 def test_report_is_recorded(given: SurveyReport, entry: dict[str, Any]) -> None:
     survey = record_reports(None, {"n1": given}, plan="p")
     assert survey == {"plan": "p", "nodes": {"n1": entry}}
-    status = UpgradePlanStatus.read({"survey": survey})
+    status = UpgradePlanStatus.model_validate({"survey": survey})
     assert status.survey.nodes["n1"].ok == entry["ok"]
 
 

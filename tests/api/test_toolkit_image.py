@@ -12,10 +12,10 @@ from upgrade_manager.api.annotations import BadAnnotation, PlanAnnotations
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.api.toolkit_image import (
     ToolkitChoice,
     ToolkitConfig,
-    ToolkitImageStatus,
     ToolkitRefusal,
     decide,
     decide_as_before,

@@ -48,7 +48,7 @@ from upgrade_manager.cli.main import main
 try:
     main()
 finally:
-    names = {{"aiohttp", "kubernetes_asyncio", "yaml", "prometheus_client", "rich.console"}}
+    names = {{"aiohttp", "pydantic", "kubernetes_asyncio", "yaml", "prometheus_client", "rich.console"}}
     sys.stderr.write(f"loaded: {{sorted(names & sys.modules.keys())}}")
 """
 

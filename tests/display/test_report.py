@@ -9,9 +9,9 @@ import pytest
 from tests.display.test_view import HOSTILE
 from tests.support.managers.displayed import NOW, event, plan
 from tests.support.managers.reported import failed, node, succeeded
-from upgrade_manager.api.past_blockers import MAX_PAST
+from upgrade_manager.api import past_blockers
 from upgrade_manager.display.page import to_html
-from upgrade_manager.display.report import SETTING_EVENTS, report
+from upgrade_manager.display.report import MAX_PAST, SETTING_EVENTS, report
 from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
 
 
@@ -31,6 +31,7 @@ def test_spec_and_annotations_are_those_of_the_user() -> None:
 
 @pytest.mark.parametrize(("count", "is_said"), [(MAX_PAST - 1, False), (MAX_PAST, True)])
 def test_full_list_of_past_blockers_is_said(count: int, *, is_said: bool) -> None:
+    assert MAX_PAST == past_blockers.MAX_PAST
     shown = report(plan(pastBlockers=[{}] * count), [], [], [], now=NOW)
     assert any("shorter ones may be missing" in gap for gap in shown.gaps) is is_said
 

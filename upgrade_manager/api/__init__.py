@@ -7,6 +7,7 @@ __all__ = [
     "attribution",
     "blockers",
     "checksums",
+    "condition_model",
     "conditions",
     "crd",
     "display",

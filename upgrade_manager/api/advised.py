@@ -6,10 +6,11 @@ pipeline/blocker_report.py records them with their blocker; pipeline/ending/advi
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.model import NamedObject, json_field
+from pydantic import Field
+
+from upgrade_manager.api.model import NamedObject
 from upgrade_manager.api.remedy import fitting
 
 if TYPE_CHECKING:
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
 MAX_ADVISED = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvisedStatus(NamedObject):
+class AdvisedStatus(NamedObject, json_schema_extra={"required": ["kind", "name", "field", "original", "undo"]}):
     """A change that a remedy has advised."""
 
-    field: str = json_field(required=True, default="", description="Field that the command changes.")
-    original: str = json_field(required=True, default="", description="Value of the field before, as JSON.")
-    undo: str = json_field(required=True, default="", description="The command that gives the change back.")
+    field: str = Field(default="", description="Field that the command changes.")
+    original: str = Field(default="", description="Value of the field before, as JSON.")
+    undo: str = Field(default="", description="The command that gives the change back.")
 
 
 def with_advised(recorded: object, blockers: Iterable[Blocker]) -> list[dict[str, Any]]:

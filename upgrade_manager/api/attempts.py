@@ -1,7 +1,7 @@
 """Attempts of a plan: a user raises `spec.attempt` by one after a failure, and the plan goes on where it failed.
 
 The reconciler records attempts in the status; the webhook and the command line read them. An absent number means 1. All
-functions read raw objects; status.py has the model of the schema.
+functions read raw objects, for commands without pydantic; status.py has the model.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-"""The conditions of an UpgradePlan: the model of a metav1.Condition, and updates of the raw list."""
+"""The conditions of an UpgradePlan, as raw metav1.Conditions, also for commands without pydantic.
+
+condition_model.py has the model.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.model import ApiModel, json_field
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+    from upgrade_manager.api.condition_model import Condition
 
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"
@@ -68,55 +71,8 @@ PAUSING = "Pausing"
 PAUSE_AFTER = "PauseAfter"
 PAUSE_BEFORE = "PauseBefore"
 
-# Limits of metav1.Condition, in characters.
-MAX_TYPE = 316
-MAX_REASON = 1024
+# A limit of metav1.Condition, in characters.
 MAX_MESSAGE = 32768
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition(ApiModel):
-    """One condition, for `kubectl wait --for=condition`."""
-
-    type: str = json_field(
-        required=True,
-        default="",
-        description=f"{', '.join(CONDITION_TYPES[:-1])} or {CONDITION_TYPES[-1]}.",
-        schema={"minLength": 1, "maxLength": MAX_TYPE},
-    )
-    status: str = json_field(
-        required=True,
-        default="Unknown",
-        description="True, False or Unknown.",
-        schema={"enum": ["True", "False", "Unknown"]},
-    )
-    observed_generation: int = json_field(
-        default=0,
-        description="The metadata.generation for which the condition was set; a smaller number is out of date.",
-        schema={"format": "int64", "minimum": 0},
-    )
-    last_transition_time: str = json_field(
-        required=True,
-        default="",
-        description="Time of the last change of status; changes of reason and message do not count.",
-        schema={"format": "date-time"},
-    )
-    reason: str = json_field(
-        required=True,
-        default="",
-        description="Machine-readable reason. While the upgrade runs, Progressing has the current phase here.",
-        schema={
-            "minLength": 1,
-            "maxLength": MAX_REASON,
-            "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        },
-    )
-    message: str = json_field(
-        required=True,
-        default="",
-        description="Human-readable details: what the upgrade waits for, the error being retried, or why it failed.",
-        schema={"maxLength": MAX_MESSAGE},
-    )
 
 
 def find_condition(conditions: object, type_: str) -> dict[str, Any] | None:

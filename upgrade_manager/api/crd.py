@@ -16,22 +16,18 @@ CEL rules compare single strings of bounded length, which keeps their cost small
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Any
 
 import yaml
+from pydantic import Field
 
 from upgrade_manager.api import keys
 from upgrade_manager.api.display import UNSEEN_STATUS
-from upgrade_manager.api.model import ApiModel, json_field, members_of, optional_of
+from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.status import UpgradePlanStatus
-
-if TYPE_CHECKING:
-    from upgrade_manager.api.model import Member
 
 PLURAL = "upgradeplans"
 SINGULAR = "upgradeplan"
@@ -40,22 +36,22 @@ SINGULAR = "upgradeplan"
 _IMMUTABLE = ("version", "image", "upgrade")
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_TYPES = {str: "string", int: "integer", bool: "boolean"}
+#: Keywords of pydantic's schema that a structural schema does not allow or need.
+_DROPPED = frozenset({"title", "default", "$defs", "$ref", "anyOf"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan(ApiModel):
     """An upgrade of this Harvester cluster to another release.
 
     Watch it with `kubectl get upgradeplans -w`; `kubectl describe upgradeplans` shows details and events.
     """
 
-    spec: UpgradePlanSpec = json_field(
+    spec: UpgradePlanSpec = Field(
         default_factory=UpgradePlanSpec,
         description="The release to upgrade to, and options. One of version and image is required. version, image "
         "and upgrade are immutable; create a new UpgradePlan for another release.",
     )
-    status: UpgradePlanStatus = json_field(
+    status: UpgradePlanStatus = Field(
         default_factory=UpgradePlanStatus,
         description="Progress of the upgrade. Written by the upgrade manager only.",
     )
@@ -165,10 +161,14 @@ def _immutable(name: str) -> dict[str, Any]:
 
 
 def _schema() -> dict[str, Any]:
-    spec, status = (_field(member, preserve=member.name == "status") for member in members_of(UpgradePlan))
+    generated = UpgradePlan.model_json_schema(by_alias=True)
+    models = generated["$defs"]
+    plan = generated["properties"]
+    spec = _structural(plan["spec"], models, preserve=False)
+    status = _structural(plan["status"], models, preserve=True)
     return {
         "type": "object",
-        "description": inspect.getdoc(UpgradePlan),
+        "description": generated["description"],
         "required": ["spec"],
         "x-kubernetes-validations": _plan_rules(),
         "properties": {
@@ -182,39 +182,35 @@ def _schema() -> dict[str, Any]:
     }
 
 
-def _object(model: type[ApiModel], *, preserve: bool) -> dict[str, Any]:
-    """Return the schema of a model; unknown fields are preserved, or pruned."""
-    members = members_of(model)
-    required = [member.json_name for member in members if member.json.required]
-    schema = {
-        "type": "object",
-        "description": inspect.getdoc(model),
-        "properties": {member.json_name: _field(member, preserve=preserve) for member in members},
-    }
-    return _ordered(schema | ({"required": required} if required else {}) | ({_PRESERVE: True} if preserve else {}))
+def _structural(node: dict[str, Any], models: dict[str, Any], *, preserve: bool) -> dict[str, Any]:
+    """Convert a node of pydantic's JSON schema: inline references, reduce unions with null."""
+    merged = {**_target(node, models), **node}
+    result = {key: value for key, value in merged.items() if key not in _DROPPED}
+    result.pop("additionalProperties", None)
+    if "properties" in merged:
+        result["properties"] = {
+            name: _structural(child, models, preserve=preserve) for name, child in merged["properties"].items()
+        }
+        if preserve:
+            result[_PRESERVE] = True
+    elif isinstance(merged.get("additionalProperties"), dict):
+        result["additionalProperties"] = _structural(merged["additionalProperties"], models, preserve=preserve)
+    if "items" in merged:
+        result["items"] = _structural(merged["items"], models, preserve=preserve)
+    return _ordered(result)
 
 
-def _field(member: Member, *, preserve: bool) -> dict[str, Any]:
-    schema = _of_type(member.type, preserve=preserve)
-    return _ordered({**schema, "description": member.json.description, **member.json.schema})
-
-
-def _of_type(type_: Any, *, preserve: bool) -> dict[str, Any]:
-    """Return the schema of a field's type."""
-    type_ = optional_of(type_)
-    container, arguments = get_origin(type_), get_args(type_)
-    if container is list:
-        return {"type": "array", "items": _of_type(arguments[0], preserve=preserve)}
-    if container is dict:
-        return {"type": "object", "additionalProperties": _of_type(arguments[1], preserve=preserve)}
-    if type_ is Any:
-        return {}
-    return _object(type_, preserve=preserve) if issubclass(type_, ApiModel) else {"type": _TYPES[type_]}
+def _target(node: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
+    """Resolve a node: a model by name, or the alternative to null."""
+    if "$ref" in node:
+        model: dict[str, Any] = models[node["$ref"].rpartition("/")[2]]
+        return model
+    alternatives = [alternative for alternative in node.get("anyOf", ()) if alternative != {"type": "null"}]
+    return {**_target(alternatives[0], models), **alternatives[0]} if alternatives else {}
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
-    """Sort keywords for readers, also those of the items: type and description first, children last."""
-    schema = {key: _ordered(value) if key == "items" else value for key, value in schema.items()}
+    """Sort keywords for readers: type and description first, children last."""
     head = [key for key in ("type", "format", "description") if key in schema]
     tail = [key for key in ("items", "additionalProperties", "properties") if key in schema]
     middle = sorted(key for key in schema if key not in {*head, *tail})

@@ -7,10 +7,12 @@ condition. Reconciling, Ready and Stalled are for kstatus (Flux, Helm), Argo CD 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     DEGRADED,
@@ -24,10 +26,9 @@ from upgrade_manager.api.conditions import (
     TRUE,
     UNKNOWN,
     UPGRADE_FAILED,
-    Condition,
     find_condition,
 )
-from upgrade_manager.api.model import ApiModel, json_field
+from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
 from upgrade_manager.api.phases import (
     FAILED,
@@ -128,24 +129,20 @@ UNSEEN_STATUS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayStatus(ApiModel):
+class DisplayStatus(ApiModel, json_schema_extra={"required": ["state", "transitioning", "error"]}):
     """The state of the plan in one word."""
 
-    state: str = json_field(
-        required=True,
+    state: str = Field(
         default="",
         description=f"{', '.join(DisplayState)}. {DisplayState.STALLED} and {DisplayState.FAILED} are followed by a "
         f"colon and the reason: that of the first blocker, or {', '.join(FailureReason)}.",
     )
-    transitioning: bool = json_field(
-        required=True, default=False, description="True while the state changes by itself."
-    )
-    error: bool = json_field(required=True, default=False, description="True if the plan will not upgrade the cluster.")
-    message: str = json_field(
+    transitioning: bool = Field(default=False, description="True while the state changes by itself.")
+    error: bool = Field(default=False, description="True if the plan will not upgrade the cluster.")
+    message: str = Field(
         default="", description="What the upgrade waits for, why it failed, or what it has done, as in its conditions."
     )
-    nodes: str = json_field(
+    nodes: str = Field(
         default="",
         description="Number of upgraded nodes and of all recorded nodes, such as 1/3; absent before nodes are "
         "recorded.",
@@ -207,7 +204,7 @@ def _reason_of_progress(status: Mapping[str, Any], state: DisplayState) -> str:
 
 def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
     # The values are the manager's own and need no validation.
-    return Condition(type=type_, status=status, reason=reason, message=message)
+    return Condition.model_construct(type=type_, status=status, reason=reason, message=message)
 
 
 def failure_reason(recorded: list[str]) -> FailureReason:

@@ -1,8 +1,8 @@
 """Nodes that hold before a step, until a user continues each by an entry of the annotation `continue`.
 
 The node upgrade records in a node's status the step before which it holds (`holds`) and the steps that were continued
-(`continued`); the command line and the webhook read that. All functions read raw objects; status.py has the model of
-the schema.
+(`continued`); the command line and the webhook read that. All functions read raw objects, for commands without
+pydantic; status.py has the model.
 """
 
 from __future__ import annotations

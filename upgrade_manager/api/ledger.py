@@ -2,7 +2,7 @@
 
 The reconciler alone writes it, each entry before the change. pipeline/settings/overrides.py records settings, and
 giving_back.py settles them; pipeline/ledger.py copies what the Jobs record. `in_progress.py` decides which entries hold
-up the next plan. All functions read a raw status; status.py has the model of an entry for the schema.
+up the next plan. All functions read a raw status, for commands without pydantic; status.py has the model of an entry.
 """
 
 from __future__ import annotations

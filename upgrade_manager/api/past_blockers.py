@@ -6,11 +6,12 @@ pipeline/status.py records them, because events expire after an hour; display/ho
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from upgrade_manager.api.blockers import continues, read_blockers
-from upgrade_manager.api.model import NamedObject, json_field
+from upgrade_manager.api.model import NamedObject
 from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
 
 if TYPE_CHECKING:
@@ -29,21 +30,19 @@ MAX_BYTES = 24_000
 _IDENTITY = ("reason", "kind", "namespace", "name", "node")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastBlockerStatus(NamedObject):
+class PastBlockerStatus(NamedObject, json_schema_extra={"required": ["kind", "name", "reason", "since", "until"]}):
     """Something for which the upgrade has waited longer than it should."""
 
-    node: str = json_field(default="", description="Node whose upgrade waited; absent if that was not one node.")
-    reason: str = json_field(required=True, default="", description="Machine-readable reason, as in blockers.")
-    message: str = json_field(default="", description="Human-readable details, as they were at the end.")
-    since: str = json_field(
-        required=True, default="", description="Time at which the wait began, in UTC.", schema={"format": "date-time"}
+    node: str = Field(default="", description="Node whose upgrade waited; absent if that was not one node.")
+    reason: str = Field(default="", description="Machine-readable reason, as in blockers.")
+    message: str = Field(default="", description="Human-readable details, as they were at the end.")
+    since: str = Field(
+        default="", description="Time at which the wait began, in UTC.", json_schema_extra={"format": "date-time"}
     )
-    until: str = json_field(
-        required=True,
+    until: str = Field(
         default="",
         description="Time at which the blocker was cleared, in UTC.",
-        schema={"format": "date-time"},
+        json_schema_extra={"format": "date-time"},
     )
 
 

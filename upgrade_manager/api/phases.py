@@ -11,11 +11,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import Component
-from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -189,11 +187,3 @@ def skipped_phases(recorded: Collection[str]) -> frozenset[PhaseName]:
 def phase_of(value: str) -> PhaseName | None:
     """Return the phase of a `status.currentPhase`; None for a terminal, empty or unknown value."""
     return _PHASE_BY_VALUE.get(value)
-
-
-def record_phase(timestamps: object, value: str, now: datetime) -> list[Any]:
-    """Append `value` to the raw list of timestamps, unless it is recorded already."""
-    entries = list(timestamps) if isinstance(timestamps, list) else []
-    if any(isinstance(entry, dict) and entry.get("phase") == value for entry in entries):
-        return entries
-    return [*entries, {"phase": value, "phaseTransitionTimestamp": format_time(now)}]

@@ -6,10 +6,11 @@ pipeline/phases/survey_reports.py records them before the Pods that carry them a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.model import ApiModel, json_field
+from pydantic import Field
+
+from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.text import bounded_line
 
 if TYPE_CHECKING:
@@ -25,37 +26,34 @@ _MAX_CHECK = 63
 MAX_BYTES = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyFindingStatus(ApiModel):
+class SurveyFindingStatus(ApiModel, json_schema_extra={"required": ["check", "message"]}):
     """Something on a node that would make its upgrade fail."""
 
-    check: str = json_field(required=True, default="", description="Constant name of the check.")
-    message: str = json_field(required=True, default="", description="What is wrong, and what to do.")
+    check: str = Field(default="", description="Constant name of the check.")
+    message: str = Field(default="", description="What is wrong, and what to do.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSurveyStatus(ApiModel):
+class NodeSurveyStatus(ApiModel, json_schema_extra={"required": ["ok"]}):
     """Result of the survey on one node."""
 
-    ok: bool = json_field(required=True, default=False, description="True if all checks of the node passed.")
-    findings: list[SurveyFindingStatus] = json_field(
+    ok: bool = Field(default=False, description="True if all checks of the node passed.")
+    findings: list[SurveyFindingStatus] = Field(
         default_factory=list, description="What would make the node's upgrade fail, the most serious first."
     )
-    omitted: int | None = json_field(
+    omitted: int | None = Field(
         default=None,
         description="Number of further findings, which had no room here; absent without any.",
-        schema={"format": "int32"},
+        json_schema_extra={"format": "int32"},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyStatus(ApiModel):
     """Survey of the nodes before the upgrade changes anything."""
 
-    plan: str = json_field(
+    plan: str = Field(
         default="", description="The uid of the system-upgrade-controller's Plan whose Pods have reported this."
     )
-    nodes: dict[str, NodeSurveyStatus] = json_field(
+    nodes: dict[str, NodeSurveyStatus] = Field(
         default_factory=dict, description="Result of each node that has reported, by node name."
     )
 

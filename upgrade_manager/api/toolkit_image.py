@@ -12,13 +12,13 @@ from upgrade_manager.api import keys
 from upgrade_manager.api.annotations import BadAnnotation
 from upgrade_manager.api.image_name import ImageName, is_allowed, is_tag
 from upgrade_manager.api.keys import ToolkitKind
-from upgrade_manager.api.model import ApiModel, json_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.api.annotations import PlanAnnotations
     from upgrade_manager.api.spec import UpgradePlanSpec
+    from upgrade_manager.api.status import ToolkitImageStatus
 
 #: Characters of an invalid tag.
 _MAX_SHOWN = 80
@@ -100,39 +100,6 @@ class ToolkitRefusal:
     """The plan names an image that it may not have, or none."""
 
     problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolkitImageStatus(ApiModel):
-    """The toolkit image of the upgrade, decided once; later changes of annotations and flags have no effect."""
-
-    repository: str = json_field(required=True, default="", description="Registry and name of the image.")
-    tag: str = json_field(
-        required=True, default="", description="Tag of the image. It has no effect where a digest is set."
-    )
-    digest: str = json_field(
-        default="",
-        description="Digest of the image, sha256:DIGEST. Absent for an image that only a tag names, which a push to "
-        "the registry can move.",
-    )
-    kind: str = json_field(
-        required=True,
-        default="",
-        description=f"Which toolkit the image holds: {ToolkitKind.OWN} (that of this manager) or "
-        f"{ToolkitKind.HARVESTER} (Harvester's).",
-    )
-    guessed: bool = json_field(
-        default=False,
-        description="True if the tag is the manager's version, because nothing names the release; absent otherwise.",
-    )
-    annotated_image: str = json_field(
-        default="",
-        description="Value of the plan's annotation upgrade-toolkit-image at the decision; absent without it.",
-    )
-    annotated_kind: str = json_field(
-        default="",
-        description="Value of the plan's annotation upgrade-toolkit-kind at the decision; absent without it.",
-    )
 
 
 def is_own(recorded: object) -> bool:

@@ -16,6 +16,8 @@ def skip_optional_parts() -> None:
     """Import the libraries that are selective only at their import; call it before any other import of them."""
     # structlog uses rich for tracebacks if it is installed.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # documented: an import now fails
+    # pydantic searches all installed distributions for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
 def allow_rich() -> None:

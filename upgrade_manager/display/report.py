@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.attempts import seconds_of_work
 from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.node_states import state_of
-from upgrade_manager.api.past_blockers import MAX_PAST
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 #: The reasons of events about settings that the upgrade changes and gives back.
 SETTING_EVENTS = frozenset({"SettingChanged", "SettingRestored", "SettingNotRestored", "DrainHooksAdded"})
+#: As in api.past_blockers, which imports pydantic.
+MAX_PAST = 30
 #: kubectl's copy of the manifest.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: Components of a release, and their fields in releaseMetadata.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.advised import with_advised
 from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, continues, entries_of, merge_blockers, read_blockers
-from upgrade_manager.api.toolkit_image import ToolkitImageStatus, origin
+from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.api.toolkit_image import origin
 from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import new_job_wait

@@ -16,8 +16,8 @@ from upgrade_manager.api.attribution import NOT_RECORDED
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE, LABEL_PLAN_UID, MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.api.text import bounded_line
-from upgrade_manager.api.toolkit_image import ToolkitImageStatus
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch

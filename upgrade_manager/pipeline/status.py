@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.attempts import attempt_began, with_failed, work_text
 from upgrade_manager.api.blockers import BlockerReason, entries_of
+from upgrade_manager.api.condition_model import Condition
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     CONCURRENT_UPGRADE_BLOCKED,
@@ -23,7 +24,6 @@ from upgrade_manager.api.conditions import (
     TAKEN_OVER,
     TRUE,
     UPGRADE_FAILED,
-    Condition,
     find_condition,
     remove_condition,
     set_condition,
@@ -33,7 +33,8 @@ from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.next_steps import step_entries, with_reminders
 from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
 from upgrade_manager.api.past_blockers import with_ended
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, failed_phase, record_phase, recorded_phases
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, failed_phase, recorded_phases
+from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
@@ -364,7 +365,7 @@ class StatusPatch:
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         # The values are the manager's own and need no validation.
-        condition = Condition(
+        condition = Condition.model_construct(
             type=type_,
             status=status,
             reason=reason,

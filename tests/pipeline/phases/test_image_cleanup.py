@@ -13,7 +13,7 @@ from tests.support.cluster.harvester import RELEASE
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.phases import record_phase
+from upgrade_manager.api.status import record_phase
 from upgrade_manager.blockers.wait import ServiceWait
 from upgrade_manager.facts.job_state import SUSPENDED
 from upgrade_manager.kube import objects

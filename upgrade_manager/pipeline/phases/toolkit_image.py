@@ -12,14 +12,8 @@ from upgrade_manager.api.annotations import BadAnnotation
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
 from upgrade_manager.api.migration_failure import refusal
 from upgrade_manager.api.phases import FAILED, PhaseName
-from upgrade_manager.api.toolkit_image import (
-    ToolkitImageStatus,
-    ToolkitRefusal,
-    decide,
-    decide_as_before,
-    guess_message,
-    read_choice,
-)
+from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.api.toolkit_image import ToolkitRefusal, decide, decide_as_before, guess_message, read_choice
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.events import TOOLKIT_IMAGE_CHOSEN, TOOLKIT_TAG_GUESSED

@@ -28,7 +28,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, entry_id, new_entry, recorded_entries
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.toolkit_image import ToolkitImageStatus
+from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.facts import update_methods as facts
 from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.kube import objects

@@ -61,7 +61,8 @@ print(json.dumps(sorted(sys.modules)))
 #: Modules that the manager does not use, or only in a child process, or only with a kubeconfig.
 UNUSED = {
     *("argcomplete", "cffi", "cryptography", "importlib.metadata", "jinja2", "kubernetes_asyncio", "multiprocessing"),
-    *("pdb", "pydantic.v1", "pydantic.networks", "rich.console", "setuptools", "sqlite3", "unittest", "urllib3"),
+    *("frozenlist._frozenlist", "pdb", "pydantic.v1", "pydantic.networks", "rich.console", "setuptools", "sqlite3"),
+    *("unittest", "urllib3"),
     *("uvloop", "xml"),
 }
 UNUSED_OWN = {

@@ -18,6 +18,8 @@ def skip_optional_parts() -> None:
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # documented: an import now fails
     # pydantic searches all installed distributions for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    # Its compiled list loads the C++ library: 1 MiB, for the few lists of callbacks of aiohttp's applications.
+    os.environ.setdefault("FROZENLIST_NO_EXTENSIONS", "1")
 
 
 def allow_rich() -> None:

@@ -144,6 +144,31 @@ def test_milestones_follow_jobs_and_conditions(
     ]
 
 
+PAUSED = ("NodePaused", "paused; remove it from spec.nodeUpgradeOption.pauseNodes to continue", 0)
+
+
+@pytest.mark.rule("nodes: the events of a node are derived from its Jobs and its condition, also after a restart")
+@pytest.mark.parametrize(
+    ("old", "recorded", "state", "expected"),
+    [
+        pytest.param(UPGRADED, "PostDrained", None, [DRAINING, UPGRADING], id="upgraded node that is drained again"),
+        pytest.param({PRE: SUSPENDED}, "UpgradePaused", None, [PAUSED], id="paused node whose Job is replaced"),
+        pytest.param(
+            {}, "UpgradePaused", "PreDraining", [("NodeResumed", "resumed", None)], id="resumed before its new Job"
+        ),
+        pytest.param({PRE: job(0, repeated=True)}, "PostDrained", None, [], id="drained a third time"),
+    ],
+)
+def test_milestones_follow_jobs_of_earlier_requests(
+    old: dict[JobType, JobState], recorded: str, state: str | None, expected: list[tuple[str, str, int | None]]
+) -> None:
+    view = replace(VIEW, state=NodeState(recorded), jobs={}, old_jobs=old, ready=False)
+    found = list(reached(view, Decision(state=NodeState(state) if state else None), now=NOW))
+    assert [(one.reason, one.message.removeprefix("Node n1: "), one.at) for one in found] == [
+        (reason, message, None if time is None else minute(time)) for reason, message, time in expected
+    ]
+
+
 def test_lost_node_is_not_reported_as_upgraded() -> None:
     view = replace(VIEW, state=NodeState.POST_DRAINED, jobs=UPGRADED, ready=False, ready_since=at(99))
     found = reached(view, Decision(state=NodeState.POST_DRAINED, holds=True), now=NOW)

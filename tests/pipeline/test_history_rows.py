@@ -114,6 +114,11 @@ def test_end_of_a_blocker_is_derived_from_the_status() -> None:
     assert [one.reason for one in derived(plan(**status), found)] == ["AttemptBegan"]
 
 
+def test_pause_of_a_node_adds_no_row() -> None:
+    past = {"kind": "Node", "name": "a", "reason": "NodePaused", "message": "paused", "since": at(10), "until": at(20)}
+    assert list(derived(plan(pastBlockers=[past]), [])) == []
+
+
 def test_only_nodes_that_are_not_done_have_versions() -> None:
     states = {"a": {"state": "PostDrained"}, "b": {"state": "ImagePreloaded"}, "c": {"state": "PreDrainFailed"}}
     info = {"status": {"nodeInfo": {"osImage": "Harvester v1.7.1", "kubeletVersion": "v1.34"}}}

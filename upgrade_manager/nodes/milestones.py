@@ -49,7 +49,10 @@ def reached(view: NodeView, decision: Decision, *, now: datetime) -> Iterator[Mi
     first, upgrade = _jobs(view)
     pre_drain = first if JobType.SINGLE_NODE_UPGRADE not in view.jobs else None
     if first is not None:
-        yield from _pause(view.name, first, decision.state)
+        yield from _pause(view, first, decision.state)
+    elif view.state is NodeState.UPGRADE_PAUSED and decision.state not in {None, NodeState.UPGRADE_PAUSED}:
+        # Its suspended Job was of an earlier request.
+        yield _milestone(MilestoneReason.NODE_RESUMED, f"Node {view.name}: resumed", at=None)
     if pre_drain is not None and pre_drain.started:
         yield _milestone(MilestoneReason.NODE_DRAINING, f"Node {view.name}: draining begins", at=_begin(pre_drain))
     if upgrade is not None and upgrade.started:
@@ -71,12 +74,14 @@ def upgrade_seconds(view: NodeView, *, now: datetime) -> float | None:
 
 
 def _jobs(view: NodeView) -> tuple[JobState | None, JobState | None]:
-    """Return the Job with which the node's upgrade begins, and the one that upgrades its operating system."""
-    single, first = view.jobs.get(JobType.SINGLE_NODE_UPGRADE), view.jobs.get(JobType.PRE_DRAIN)
-    if first is not None and first.repeated:
-        # The node was upgraded before.
-        first = None
-    return single or first, view.os_upgrade
+    """Return the Job with which the node's upgrade begins, and the one that upgrades its operating system.
+
+    When Rancher drains an upgraded node again, these are Jobs of an earlier request.
+    """
+    drains = (jobs.get(JobType.PRE_DRAIN) for jobs in (view.jobs, view.old_jobs))
+    drain = next((job for job in drains if job is not None and not job.repeated), None)
+    upgrade = view.old_jobs.get(JobType.POST_DRAIN) if view.is_upgraded else None
+    return view.jobs.get(JobType.SINGLE_NODE_UPGRADE) or drain, view.os_upgrade or upgrade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +122,9 @@ def _milestone(reason: MilestoneReason, message: str, *, at: datetime | None) ->
     return Milestone(reason=reason, message=message, at=at)
 
 
-def _pause(node: str, first: JobState, state: NodeState | None) -> Iterator[Milestone]:
-    resumed, created = parse_time(first.resumed), parse_time(first.created)
-    if resumed or (first.suspended and state is NodeState.UPGRADE_PAUSED):
+def _pause(view: NodeView, first: JobState, state: NodeState | None) -> Iterator[Milestone]:
+    node, resumed, created = view.name, parse_time(first.resumed), parse_time(first.created)
+    if resumed or (first.suspended and NodeState.UPGRADE_PAUSED in {view.state, state}):
         message = f"Node {node}: paused; {paused().ways_out[0]}"
         yield _milestone(MilestoneReason.NODE_PAUSED, message, at=created)
     if resumed:

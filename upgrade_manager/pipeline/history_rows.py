@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.history import (
     BLOCKER_CLEARED,
     BLOCKERS,
@@ -137,7 +138,8 @@ def _of_blocker(plan: Object, entry: Object, known: list[Row]) -> Iterator[Row]:
     since, until = (parse_time(objects.value(entry, key)) for key in ("since", "until"))
     reason, message = (objects.text(entry, key) for key in ("reason", "message"))
     kind, namespace, name = (objects.text(entry, key) for key in ("kind", "namespace", "name"))
-    if since is None or until is None or not reason:
+    if since is None or until is None or reason in {"", BlockerReason.NODE_PAUSED}:
+        # The pause of a node and its end are milestones of the node.
         return
     if not any(row.reason == reason and row.message.startswith(message[:150]) for row in known):
         id_ = counted_id(objects.uid(plan), WARNING, reason, message)

@@ -80,6 +80,8 @@ async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
             await ctx.ensure(JOBS, job)
         case RemoveJob(job_type=job_type):
             old = view.old_jobs.get(job_type) or view.jobs[job_type]
+            # After a crash, milestones of the node are read from its Jobs.
+            await ctx.events.sent(ctx.raw)
             await ctx.remove(JOBS, old.name, namespace=old.namespace, uid=old.uid)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))

@@ -76,7 +76,7 @@ def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> No
         report_undrained(ctx, passed)
     for view, decision in decisions:
         # Nearly all nodes of a large cluster are done, or wait for Rancher.
-        if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):
+        if (not (view.jobs or view.old_jobs) and decision.state is None) or _is_done(ctx, view.name):
             continue
         for milestone in reached(view, decision, now=ctx.now()):
             message = milestone.message

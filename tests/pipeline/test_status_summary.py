@@ -49,6 +49,15 @@ def test_reconciling_comes_first(before: list[Any]) -> None:
     assert written(patch)["conditions"][0]["type"] == "Reconciling"
 
 
+def test_condition_that_is_set_already_is_not_built_again() -> None:
+    patch = accepted()
+    before = patch.fields["conditions"]
+    patch.waiting("waiting for a Node")
+    assert patch.fields["conditions"] is before
+    patch.waiting("waiting for another Node")
+    assert patch.fields["conditions"] is not before
+
+
 def test_second_summary_changes_nothing() -> None:
     clock = Clock()
     patch = accepted(clock=clock)

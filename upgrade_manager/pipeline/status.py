@@ -364,13 +364,15 @@ class StatusPatch:
         return entries[number].get("phaseTransitionTimestamp")
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
+        text = bounded_line(message, limit=limit)
+        wanted = {"status": status, "observedGeneration": self._generation, "reason": reason, "message": text}
+        present = find_condition(self._status.get("conditions"), type_)
+        if present and present.get("lastTransitionTime") and present.items() >= wanted.items():
+            # As after most reconciles.
+            return
         # The values are the manager's own and need no validation.
         condition = Condition.model_construct(
-            type=type_,
-            status=status,
-            reason=reason,
-            message=bounded_line(message, limit=limit),
-            observed_generation=self._generation,
+            type=type_, status=status, reason=reason, message=text, observed_generation=self._generation
         )
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())
 

@@ -230,6 +230,14 @@ class TestStatus:
         assert stored["status"]["currentPhase"] == "Initializing"
 
 
+async def test_owner_is_read_once_and_follows_the_takeover(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan())
+    assert ctx.owner is ctx.owner
+    assert not ctx.owner.has_unlabeled
+    ctx.informers.has_unlabeled = True
+    assert ctx.owner.has_unlabeled
+
+
 async def test_null_in_a_patch_removes_an_annotation(cluster: Harvester) -> None:
     await cluster.plan()
     patch = MergePatch({"metadata": {"annotations": {"a.b/c": "d", "a.b/e": "f"}}})

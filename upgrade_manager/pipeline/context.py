@@ -6,7 +6,7 @@ controller.py makes the services, reconciler.py a context for each reconcile; st
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
@@ -70,12 +70,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedPlan:
-    """The plan's spec and annotations, typed."""
+    """The plan's spec and annotations, typed, and the plan as an owner."""
 
     spec: UpgradePlanSpec
     annotations: PlanAnnotations
     #: The spec as it was read.
     raw_spec: Object
+    owner: Owner
 
     @classmethod
     def of(cls, plan: Object, *, known: ParsedPlan | None = None) -> ParsedPlan:
@@ -85,7 +86,8 @@ class ParsedPlan:
         """
         raw_spec = objects.spec(plan)
         spec = known.spec if known is not None and known.raw_spec == raw_spec else UpgradePlanSpec.read(raw_spec)
-        return cls(spec=spec, annotations=PlanAnnotations(objects.annotations_of(plan)), raw_spec=raw_spec)
+        owner, annotations = Owner.of(plan, has_unlabeled=False), PlanAnnotations(objects.annotations_of(plan))
+        return cls(spec=spec, annotations=annotations, raw_spec=raw_spec, owner=owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ class ReconcileContext:
     @property
     def owner(self) -> Owner:
         """The plan as the owner of the objects created for it."""
-        return Owner.of(self.raw, has_unlabeled=self.informers.has_unlabeled)
+        return replace(self.plan.owner, has_unlabeled=True) if self.informers.has_unlabeled else self.plan.owner
 
     @property
     def target(self) -> str:

@@ -58,6 +58,8 @@ class Toolkit:
         self._charts = caches.of(MANAGED_CHARTS)
         self._kubevirts = caches.of(KUBEVIRTS)
         self._timers = Timers()
+        #: The uids of Pods that run Harvester's toolkit, also once their plan is deleted, and of those that do not.
+        self._harvesters: dict[str, bool] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
@@ -90,6 +92,7 @@ class Toolkit:
     def forget(self, pod: Object) -> None:
         """Forget a deleted Pod."""
         self._timers.forget(objects.uid(pod))
+        self._harvesters.pop(objects.uid(pod), None)
 
     def _left(self, pod: Object, work: Work) -> float:
         duration = duration_of(work, self._context.scenario.durations)
@@ -117,10 +120,10 @@ class Toolkit:
         return self._left(pod, Work.PREPARE) or Ended()
 
     async def _manifests(self, pod: Object) -> Progress:
+        is_harvesters = self._context.scenario.toolkit_writes_methods and await self._is_harvesters(pod)
         left = self._left(pod, Work.MANIFESTS)
         if left:
             return left
-        is_harvesters = self._context.scenario.toolkit_writes_methods and await self._is_harvesters(pod)
         if is_harvesters:
             await self._suspend_updates()
         waiting = [chart for chart in self._charts.store.list() if not self._chart_is_done(chart)]
@@ -153,8 +156,12 @@ class Toolkit:
 
     async def _is_harvesters(self, pod: Object) -> bool:
         """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit."""
-        plan = await self._client.find(UPGRADE_PLANS, env_of(pod)[_PLAN])
-        return objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.HARVESTER
+        uid = objects.uid(pod)
+        if uid not in self._harvesters:
+            plan = await self._client.find(UPGRADE_PLANS, env_of(pod)[_PLAN])
+            kind = objects.text(plan or {}, "status", "toolkitImage", "kind")
+            self._harvesters[uid] = kind == ToolkitKind.HARVESTER
+        return self._harvesters[uid]
 
     # Changes
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.pipeline.ending.test_orphaned_jobs import COMPONENT_JOB, until_job
 from tests.pipeline.ending.test_passing_on import KEEPING
 from tests.pipeline.ending.test_takeover import began
 from tests.support.cluster.cluster_state import end_state
@@ -148,6 +149,18 @@ async def _delete_suspended(stage: UpgradeRun, mark: Mark) -> None:
     await _next(stage)
 
 
+async def _delete_during_the_job(stage: UpgradeRun, mark: Mark) -> None:
+    """Delete the plan while the Job of the components runs, interrupt that, and let the next plan succeed."""
+    await stage.create_plan()
+    await stage.until_recorded("ClusterUpgrading")
+    await until_job(stage, COMPONENT_JOB, "active", pause=0.01)
+    mark()
+    await stage.client.delete(UPGRADE_PLANS, stage.name)
+    await stage.until("deleted")
+    mark()
+    await _next(stage)
+
+
 async def _take_over(stage: UpgradeRun, mark: Mark) -> None:
     """Interrupt the first writes of a manager that finds an earlier one's plan."""
     mark()
@@ -191,6 +204,7 @@ STORIES = {
     "resumed updates of VMs": Story(act=_GIVING_BACK),
     "suspended updates of a failed plan": Story(act=_fail_suspended, changes=fault("manifests")),
     "suspended updates of a deleted plan": Story(act=_delete_suspended),
+    "updates of a plan that waits for its Job": Story(act=_delete_during_the_job),
     "images that stay": Story(act=_keep_images, changes=fault("image-cleanup", SECOND)),
     "hosts that are changed": Story(act=_CHANGING, options=OWN, most=40),
     "hosts that are given back": Story(act=_GIVING_BACK, options=OWN, most=40),
@@ -200,13 +214,6 @@ STORIES = {
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
 }
 AFTER, LOST = "killed after", "no response to"
-#: If the manager is killed between. Fleet then refuses the chart, and the next plan waits for the Job by name.
-_OUTLIVES = "a Job of Harvester's toolkit outlives its deleted plan, and empties KubeVirt's list that was given back"
-UNSOLVED = {
-    ("suspended updates of a deleted plan", AFTER): [
-        pytest.mark.xfail(reason=_OUTLIVES, strict=True, raises=ExceptionGroup)
-    ]
-}
 DEFAULT = [("a failed plan's debts", AFTER), ("suspended updates of VMs", LOST), ("resumed updates of VMs", AFTER)]
 
 
@@ -276,9 +283,7 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        pytest.param(
-            *one, id=", ".join(one), marks=[*([] if one in DEFAULT else [pytest.mark.full]), *UNSOLVED.get(one, [])]
-        )
+        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else [pytest.mark.full])
         for one in product(STORIES, (AFTER, LOST))
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,26 @@ import pytest
 
 from hack.actors.workload_updates import PREFIX
 from hack.simulation import Simulation
+from tests.pipeline.ending.test_orphaned_jobs import COMPONENT_JOB, WAITS, until_job
 from tests.support.cluster.cluster_state import end_state, update_methods
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
-from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import ANNOTATION_LEDGER, FLEET_LOCAL, HARVESTER_SYSTEM
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.facts import update_methods as facts
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import (
+    EVENTS,
+    JOBS,
+    KUBEVIRTS,
+    MANAGED_CHARTS,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_INSTANCES,
+)
+from upgrade_manager.pipeline.ending import component_job
 
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
@@ -27,6 +38,9 @@ KINDS = pytest.mark.parametrize("options", [OWN, RunOptions()], ids=["own", "har
 ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
 #: Harvester's toolkit writes the list, too, as Harvester's own upgrade to v1.8.0 does.
 WRITING: dict[str, Any] = {"toolkit_writes_methods": True}
+HANGING: dict[str, Any] = {"faults": [{"work": "manifests", "hang": True}]}
+#: The Job writes the list long after the deletion has stopped to wait for it.
+LONG: dict[str, Any] = {"durations": {"manifests": 5400}}
 VMS: dict[str, Any] = {**WRITING, "vms": {"count": 6}}
 #: Our own toolkit's command runs, too, where the services exist that it upgrades.
 SERVICES: dict[str, Any] = {**VMS, "services": True}
@@ -180,3 +194,65 @@ async def test_fleet_deploys_both_changes_on_both_servers(simulate: Simulate) ->
             assert await methods(simulation) == []
             await stage.succeed()
         assert await state(simulation) == ORIGINAL
+
+
+@pytest.mark.rule("pipeline: a deletion gives KubeVirt's update methods back once the cluster upgrade's Job has ended")
+@KINDS
+async def test_list_is_given_back_after_the_job_of_a_deleted_plan(options: RunOptions) -> None:
+    async with Simulation(RepairableScenario.of(**WRITING)) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=options)
+        async with stage.life():
+            await _delete_during_the_job(stage)
+            assert await methods(simulation) == []
+            assert await stage.until("deleted") == "deleted"
+            await stage.settle()
+        assert await state(simulation) == ORIGINAL
+        assert await stage.warnings() == []
+
+
+async def _delete_during_the_job(stage: UpgradeRun) -> None:
+    await stage.create_plan(BY_VERSION)
+    await stage.until_recorded("ClusterUpgrading")
+    await until_job(stage, COMPONENT_JOB, "ready")
+    await stage.client.delete(UPGRADE_PLANS, stage.name)
+    await stage.until_plan(lambda plan: WAITS in condition(plan, "Progressing")[2])
+
+
+async def test_deleted_job_ends_the_wait_of_the_deletion() -> None:
+    async with Simulation(RepairableScenario.of(**WRITING, **HANGING)) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await _delete_during_the_job(stage)
+            began = asyncio.get_running_loop().time()
+            await stage.client.delete(JOBS, COMPONENT_JOB, namespace=HARVESTER_SYSTEM, propagation="Background")
+            assert await stage.until("deleted") == "deleted"
+            assert asyncio.get_running_loop().time() - began < 60
+            await stage.settle()
+        assert await state(simulation) == ORIGINAL
+
+
+@pytest.mark.rule(
+    "pipeline: a deletion waits for the Job of the cluster upgrade, for at most an hour",
+    "nodes: the next plan gives back the update methods that a deleted plan has left",
+)
+@pytest.mark.parametrize("fails", [True, False], ids=["fails in its checks", "succeeds"])
+async def test_job_that_takes_long_leaves_the_list_to_the_next_plan(*, fails: bool) -> None:
+    async with Simulation(RepairableScenario.of(**WRITING, **LONG)) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await _delete_during_the_job(stage)
+            await asyncio.sleep(component_job.LIMIT - 60)
+            assert await stage.until("deleted") == "deleted"
+            events = (await stage.client.list(EVENTS, namespace=FLEET_LOCAL)).items
+            owed = [one["message"] for one in events if one["reason"] == "UpgradeOwes"]
+            assert sum("kubectl delete job" in text for text in owed) == 1
+            assert await methods(simulation) == []
+            following = replace(stage, name="next")
+            await following.create_plan({**BY_VERSION, **({"version": "v1.7.0"} if fails else {})})
+            await following.until_plan(lambda plan: COMPONENT_JOB in condition(plan, "Available")[2])
+            # Both Jobs take that long.
+            await asyncio.sleep(2 * LONG["durations"]["manifests"] - component_job.LIMIT)
+            await (following.fail() if fails else following.succeed())
+        assert await state(simulation) == ORIGINAL
+        cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace=FLEET_LOCAL)
+        assert ANNOTATION_LEDGER not in objects.annotations_of(cluster)

@@ -58,6 +58,8 @@ class LedgerKind(StrEnum):
 
 #: The kinds that the next accepted plan copies. Rancher's strategy passes on by its Cluster's annotation alone.
 PASSED = (LedgerKind.TAINT, LedgerKind.HOLD, LedgerKind.FILE, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT)
+#: The kinds that a deleted plan may leave to the next one: a Job may keep it from giving the update methods back.
+LEFT = (*PASSED, LedgerKind.UPDATE_METHODS)
 _KINDS = frozenset(map(str, LedgerKind))
 
 

@@ -13,7 +13,7 @@ from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.pipeline import blocker_report
-from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
+from upgrade_manager.pipeline.ending import component_job, held_nodes, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.phases import host_ending
@@ -33,13 +33,15 @@ async def settle(ctx: ReconcileContext, *, persist: Callable[[ReconcileContext],
     if ctx.status["ledger"] is None:
         await earlier_records.adopt(ctx)
     keep_strategy = await held_nodes.record(ctx)
+    writer = await component_job.find(ctx)
     try:
-        await give_back(ctx, keep_strategy=keep_strategy)
+        await give_back(ctx, keep_strategy=keep_strategy, keep_methods=writer is not None)
     except KubeError:
         # `finally` is not used, because a failed write after a cancellation could hide the cancellation.
         await persist(ctx)
         raise
-    left = await host_ending.undo(ctx)
+    waits = (await host_ending.undo(ctx), component_job.wait(ctx, writer))
+    left = min((one for one in waits if one is not None), default=None)
     if ctx.status.phase != SUCCEEDED and left is None:
         await vm_restore.report_stopped(ctx)
         settlement.name_unrecorded(ctx)

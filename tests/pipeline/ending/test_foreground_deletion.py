@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.ending.test_orphaned_jobs import PLACE, until_job
+from tests.pipeline.ending.test_orphaned_jobs import PLACE, WAITS, jobs, until_job
 from tests.pipeline.ending.test_repository_handover import repository
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
 from tests.support.programs.polling import eventually
+from upgrade_manager.api.keys import SETTING_SERVER_VERSION
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, PODS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, PODS, SETTINGS, UPGRADE_PLANS
 
 pytestmark = pytest.mark.sampled
 
@@ -42,6 +43,8 @@ class Row:
     scenario: str = "three-nodes"
     #: True if the node was paused, so that its Job had the plan as owner until it was resumed.
     resumed: bool = False
+    #: True if the deletion waits for the Job.
+    awaited: bool = False
 
 
 SINGLE = "node-upgrade-single-node-upgrade-{node}"
@@ -49,7 +52,7 @@ ROWS = [
     Row(point="PreDraining", job="node-upgrade-pre-drain-{node}", work="pre_drain"),
     Row(point="PostDraining", job="node-upgrade-post-drain-{node}", work="post_drain"),
     Row(point="SingleNodeUpgrading", job=SINGLE, work="single_node", scenario="one-node"),
-    Row(point="ClusterUpgrading", job="cluster-upgrade", work="manifests"),
+    Row(point="ClusterUpgrading", job="cluster-upgrade", work="manifests", awaited=True),
     Row(point="PreDraining", job="node-upgrade-pre-drain-{node}", work="pre_drain", resumed=True),
     Row(point="SingleNodeUpgrading", job=SINGLE, work="single_node", scenario="one-node", resumed=True),
 ]
@@ -78,11 +81,28 @@ async def running_job(stage: UpgradeRun, row: Row) -> Object:
     return await until_job(stage, name, "ready")
 
 
-async def survives(stage: UpgradeRun, job: Object, pod: str) -> None:
-    """Check that the Job's first Pod runs to its end, with the repository that it reads."""
+async def runs(stage: UpgradeRun, job: Object, pod: str) -> None:
+    """Check that the Job's first Pod runs, with the repository that it reads."""
     assert await pod_of(stage, job) == pod
     assert list(await repository(stage)) == ["Deployment", "Service", "VirtualMachineImage"]
     assert not any(map(objects.is_deleting, (await repository(stage)).values()))
+
+
+async def is_awaited(stage: UpgradeRun, job: Object, pod: str) -> None:
+    """Check that the deletion waits for the Job, whose first Pod runs to its end."""
+    await stage.until_plan(lambda plan: WAITS in condition(plan, "Progressing")[2])
+    await runs(stage, job, pod)
+    assert await stage.until("deleted") == "deleted"
+    # The last change of the Job.
+    setting = await stage.client.get(SETTINGS, SETTING_SERVER_VERSION)
+    assert setting["value"] == stage.simulation.scenario.release.harvester
+    await stage.settle()
+    assert (await repository(stage), await jobs(stage)) == ({}, [])
+
+
+async def survives(stage: UpgradeRun, job: Object, pod: str) -> None:
+    """Check that the Job's first Pod runs to its end, with the repository that it reads."""
+    await runs(stage, job, pod)
 
     async def succeeded() -> Object | None:
         # The API server is unavailable while a single node reboots.
@@ -111,17 +131,26 @@ async def test_running_pod_survives_a_foreground_deletion(simulate: Simulate, ro
             await stage.create_plan({**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": pauses}})
             job = await running_job(stage, row)
             pod = await pod_of(stage, job)
+            if not is_alive:
+                await life.kill()
+            await stage.client.delete(UPGRADE_PLANS, stage.name, propagation="Foreground")
             if is_alive:
-                await stage.delete("Foreground")
-                await survives(stage, job, pod)
+                await outlives(stage, row, job, pod)
                 return
-            await life.kill()
-        await stage.client.delete(UPGRADE_PLANS, stage.name, propagation="Foreground")
         await stage.settle()
         assert await pod_of(stage, job) == pod
         async with stage.life(seed="successor"):
-            assert await stage.until("deleted") == "deleted"
-            await survives(stage, job, pod)
+            await outlives(stage, row, job, pod)
+
+
+async def outlives(stage: UpgradeRun, row: Row, job: Object, pod: str) -> None:
+    """Check that the Job runs to its end, after the plan or with it."""
+    if row.awaited:
+        await is_awaited(stage, job, pod)
+        return
+    assert await stage.until("deleted") == "deleted"
+    await stage.settle()
+    await survives(stage, job, pod)
 
 
 #: VMs that have to be shut down, and are slow to start again; the next node's upgrade fails meanwhile.

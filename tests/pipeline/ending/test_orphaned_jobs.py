@@ -14,7 +14,7 @@ from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
@@ -34,14 +34,14 @@ async def jobs(stage: UpgradeRun) -> list[Object]:
     return [job for job in found if objects.name(job).startswith("upgrade-")]
 
 
-async def until_job(stage: UpgradeRun, name: str, field: str) -> Object:
+async def until_job(stage: UpgradeRun, name: str, field: str, *, pause: float = 0.5) -> Object:
     """Wait until the Job has that field in its status."""
 
     async def poll() -> Object | None:
         found = [job for job in await jobs(stage) if objects.name(job) == name]
         return next((job for job in found if objects.status(job).get(field)), None)
 
-    result: Object = await eventually(poll, seconds=600.0, pause=0.5)
+    result: Object = await eventually(poll, seconds=600.0, pause=pause)
     return result
 
 
@@ -63,6 +63,8 @@ async def deleted_while_running(stage: UpgradeRun, propagation: str = "Backgroun
 SLOW: dict[str, Any] = {"durations": {"post_drain": 400, "manifests": 200}}
 
 
+COMPONENT_JOB = "upgrade-cluster-upgrade"
+WAITS = "The deletion waits for at most an hour, because"
 WAITING = "of an UpgradePlan that has ended still runs (attempt 1 of "
 
 
@@ -88,15 +90,20 @@ async def test_next_plan_waits_for_a_post_drain(simulate: Simulate) -> None:
         assert {info["osImage"] for info in infos} == {f"Harvester {simulation.scenario.release.harvester}"}
 
 
-@pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
+@pytest.mark.rule("pipeline: a deletion waits for the Job of the cluster upgrade, for at most an hour")
 @pytest.mark.full
-async def test_next_plan_waits_for_a_cluster_upgrade(simulate: Simulate) -> None:
+async def test_deletion_waits_for_a_cluster_upgrade(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
         await stage.until("ClusterUpgrading")
-        await until_job(stage, "upgrade-cluster-upgrade", "ready")
-        await stage.delete()
-        await has_waited(stage, "upgrade-cluster-upgrade")
-        assert stage.ledger.names("jobs").count("upgrade-cluster-upgrade") == 2
+        await until_job(stage, COMPONENT_JOB, "ready")
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        plan = await stage.until_plan(lambda plan: WAITS in condition(plan, "Progressing")[2])
+        assert condition(plan, "Progressing")[2].startswith(f"{WAITS} Job {PLACE}/{COMPONENT_JOB} (attempt 1 of 3)")
+        assert await stage.until("deleted") == "deleted"
+        assert await jobs(stage) == []
+        await stage.create_plan()
+        await stage.succeed()
+        assert stage.ledger.names("jobs").count(COMPONENT_JOB) == 2
 
 
 @pytest.mark.rule("nodes: of a deleted plan, suspended and finished Jobs and those without a Pod are removed")

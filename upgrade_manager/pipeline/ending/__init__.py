@@ -3,6 +3,7 @@
 advice               names what a user has changed at the advice of remedies, and has not given back
 advised_fields       how each of these changes is found
 cleanup              removes the created objects, at the end and before the deletion of a plan
+component_job        waits for the Job of the components, before what that Job may write is given back
 failure              records a failure with the next steps of a user
 failed_jobs          keeps the Jobs that failed, for diagnosis
 orphaned_jobs        lets Jobs that run at the end of their plan continue; the next plan waits for these Jobs
@@ -19,6 +20,7 @@ __all__ = [
     "advice",
     "advised_fields",
     "cleanup",
+    "component_job",
     "failed_jobs",
     "failure",
     "held_nodes",

@@ -76,7 +76,7 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
         first = min(running, key=objects.name)
         state = JobState.of(first).describe()
         message = f"Job {HARVESTER_SYSTEM}/{objects.name(first)} of an UpgradePlan that has ended: {state}"
-        return Waiting(message=message, waits=tuple(chain.from_iterable(_wait(ctx, job) for job in running)))
+        return Waiting(message=message, waits=tuple(chain.from_iterable(waits(ctx, job) for job in running)))
     left = await _removable(ctx, [job for job in orphaned if not can_run(job)])
     await run_all(
         *(ctx.remove(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job)) for job in left)
@@ -84,14 +84,17 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     return None
 
 
-def _wait(ctx: ReconcileContext, job: Object) -> Iterable[Wait]:
+def waits(ctx: ReconcileContext, job: Object) -> Iterable[Wait]:
+    """Return the waits for a Job whose plan has ended, or is being deleted."""
     labels, state = objects.labels(job), JobState.of(job)
     types = (labels.get(LABEL_JOB_TYPE, ""), labels.get(LABEL_COMPONENT, ""))
     work, node = next((one for one in types if one in USUAL), JobType.POST_DRAIN), labels.get(LABEL_NODE, "")
-    return resumed_wait(ctx, state, work=work, node=node) or job_wait(state, work=work, node=node, way_out=_delete(job))
+    way_out = delete_command(job)
+    return resumed_wait(ctx, state, work=work, node=node) or job_wait(state, work=work, node=node, way_out=way_out)
 
 
-def _delete(job: Object) -> str:
+def delete_command(job: Object) -> str:
+    """Return the command that ends the Job."""
     return f"kubectl delete job -n {HARVESTER_SYSTEM} {objects.name(job)}"
 
 

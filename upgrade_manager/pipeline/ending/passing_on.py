@@ -1,14 +1,14 @@
 """The debts of a plan that ends early, which pass to the next plan or attempt that passes its checks.
 
 conclusion.py calls it when a plan ends or is deleted, reconciler.py once a plan has passed its checks, and when a
-failed one is deleted. Settings never pass on: they hold up the next plan. The original of Rancher's strategy passes on
+failed one is deleted. Settings do not pass on: they hold up the next plan. KubeVirt's update methods alone do, if a Job
+outlives the deletion of its plan for too long (component_job.py). The original of Rancher's strategy passes on
 by the annotation of its Cluster (settings/rancher.py), because a copy would be given back by a plan that fails before
 its node upgrade. held_nodes.py has the nodes that the hooks hold.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,22 +25,23 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
     TAINT_KUBEVIRT_DRAIN,
 )
-from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
+from upgrade_manager.api.ledger import LEFT, PASSED, LedgerKind, merged, of_kind, recorded_entries
 from upgrade_manager.api.next_steps import MAX_NODES
 from upgrade_manager.api.phases import FAILED, PhaseName, recorded_phases
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.facts.job_state import can_run
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import host_changes, job_ledger, ledger
-from upgrade_manager.pipeline.ending import advice, cleanup, orphaned_jobs, settlement
+from upgrade_manager.pipeline.ending import advice, cleanup, component_job, orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.pipeline.plan_objects import find_cluster
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.selections import MANAGED_NODES, UPGRADE_JOBS
 from upgrade_manager.pipeline.settings import left_entries
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ async def leave(ctx: ReconcileContext) -> None:
     is_deleted = objects.is_deleting(ctx.raw)
     left = await _left(ctx) if is_deleted else []
     steps = [*await _may_stop(ctx), *left]
-    entries = ledger.entries(ctx, *PASSED)
+    entries = ledger.entries(ctx, *LEFT)
     if not is_deleted or not (entries or steps):
         return
     cluster = await find_cluster(ctx.client)
@@ -103,7 +104,7 @@ async def leave(ctx: ReconcileContext) -> None:
         ctx.events.warning(cluster, EVENT_REASON, text, about=f"{ctx.owner.uid}/{step}")
     if not entries:
         return
-    value = json.dumps(merged(left_entries.read(cluster), entries), separators=(",", ":"))
+    value = left_entries.value(merged(left_entries.read(cluster), entries))
     metadata, name = {"annotations": {ANNOTATION_LEDGER: value}}, PROVISIONING_CLUSTER
     await ctx.mark(PROVISIONING_CLUSTERS, name, metadata, namespace=FLEET_LOCAL, event="ledger kept for the next plan")
 
@@ -111,7 +112,7 @@ async def leave(ctx: ReconcileContext) -> None:
 async def _left(ctx: ReconcileContext) -> list[Remedy]:
     """Return what a deleted plan leaves: advised changes are named for the last time, because no plan copies them."""
     changed = await advice.still_changed(ctx, when=advice.AFTER_SUCCESS)
-    return [*await owed(ctx), *await host_changes.left(ctx), *changed]
+    return [*await owed(ctx), *component_job.owed(ctx), *await host_changes.left(ctx), *changed]
 
 
 async def _may_stop(ctx: ReconcileContext) -> list[Remedy]:
@@ -131,14 +132,23 @@ def _stops_vms(job: Object) -> bool:
 
 
 async def _taints(ctx: ReconcileContext) -> list[Remedy]:
-    """Name the nodes that keep the taint of a drain; settle the taints of the others."""
+    """Name the nodes that keep the taint of a drain, or whose Job may still add it; settle the taints of the others."""
     entries = ledger.entries(ctx, LedgerKind.TAINT)
     if not entries:
         return []
     nodes = await ctx.watch(MANAGED_NODES)
-    kept = [one for one in entries if has_drain_taint(nodes.get(one.get("node", "")))]
-    await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
-    return [*_untaint([one["node"] for one in kept])]
+    names = [one.get("node", "") for one in entries]
+    kept = [name for name in names if has_drain_taint(nodes.get(name))]
+    others = [name for name in names if name not in kept]
+    jobs = (await ctx.watch(UPGRADE_JOBS)).list() if others else []
+    draining = {objects.labels(job).get(LABEL_NODE, "") for job in jobs if ctx.owner.owns(job) and _may_taint(job)}
+    coming = [name for name in others if name in draining]
+    await job_ledger.settle(ctx, [one["id"] for one in entries if one.get("node", "") not in {*kept, *coming}])
+    return [*_untaint(kept), *map(_untaint_later, coming)]
+
+
+def _may_taint(job: Object) -> bool:
+    return can_run(job) and objects.labels(job).get(LABEL_JOB_TYPE) in FIRST_JOBS
 
 
 def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
@@ -154,6 +164,14 @@ def _untaint(nodes: Sequence[str]) -> Iterator[Remedy]:
         yield Remedy(
             f"And {len(others)} more nodes keep it", command=f"kubectl taint node {names} {TAINT_KUBEVIRT_DRAIN}-"
         )
+
+
+def _untaint_later(node: str) -> Remedy:
+    text = (
+        f"The Job of node {node} still runs, and may add the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there."
+        " The next attempt or UpgradePlan continues with it; where none follows, remove it once the Job has ended"
+    )
+    return Remedy(text, command=f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}-")
 
 
 def inherited(others: Iterable[Object]) -> list[Entry]:

@@ -23,10 +23,11 @@ from upgrade_manager.pipeline.node_upgrade.managed_nodes import (
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.pipeline.phases.eligibility import check_unfinished, check_upgrade_path
+from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
-from upgrade_manager.pipeline.settings import unfinished_upgrade
+from upgrade_manager.pipeline.settings import left_entries
 from upgrade_manager.preflight.check import NAMESPACE, SERVICE, Pending, Rejected
-from upgrade_manager.release.unfinished import version_before
+from upgrade_manager.release.unfinished import UnfinishedUpgrade, version_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,9 @@ class Initialize(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the Version, unless recorded, and the other objects, then run the checks until they have finished."""
-        running, unfinished = await _running_version(ctx), await unfinished_upgrade.read(ctx)
+        running, cluster = await _running_version(ctx), await find_cluster(ctx.client, metadata_only=True)
+        await left_entries.take_methods(ctx, cluster or {})
+        unfinished = UnfinishedUpgrade.of(cluster)
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:

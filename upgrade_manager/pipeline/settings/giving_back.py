@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.settings.overrides import Override
 
 
-async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
+async def give_back(ctx: ReconcileContext, *, keep_strategy: bool, keep_methods: bool = False) -> None:
     """Give the overridden settings back, and remove their entries from the status, which the caller writes.
 
-    Entries of refused or failed writes stay, so that they are retried.
+    Entries of refused or failed writes stay, so that they are retried. Rancher's strategy is kept while it holds nodes,
+    KubeVirt's update methods while a Job may write them.
     """
     _report_changed(ctx)
+    pending = pending_reverts(ctx, keep_strategy=keep_strategy, keep_methods=keep_methods)
     done: list[Override] = []
     restored: list[Override] = []
 
@@ -40,7 +42,7 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
         done.append(override)
 
     try:
-        await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
+        await run_all(*(revert(*pair) for pair in pending))
     except KubeError:
         await _settle(ctx, done, restored)
         raise

@@ -170,9 +170,12 @@ def report_changed(ctx: ReconcileContext, phase: PhaseName = PhaseName.NODE_UPGR
         ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=about, phase=phase.active, order=order, at=began)
 
 
-def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:
+def pending_reverts(
+    ctx: ReconcileContext, *, keep_strategy: bool, keep_methods: bool = False
+) -> list[tuple[Override, Entry]]:
     """Return the settings to give back, with their entries."""
-    return [(one, entry) for one, entry in _by_override(ctx) if not (keep_strategy and one is STRATEGY)]
+    kept = {LedgerKind.STRATEGY: keep_strategy, LedgerKind.UPDATE_METHODS: keep_methods}
+    return [(one, entry) for one, entry in _by_override(ctx) if not kept.get(one.kind)]
 
 
 def strategy_entry(ctx: ReconcileContext) -> Entry | None:

@@ -76,11 +76,20 @@ _REFUSED = "only a plan that has failed has a next attempt"
             id="queued",
         ),
         pytest.param({"currentPhase": "CleaningUp"}, f"demo is Running: {_REFUSED}", id="last phase"),
+        pytest.param({}, f"demo is Pending: {_REFUSED}", id="not accepted"),
     ],
 )
 def test_plan_that_does_not_hold_is_not_called_paused(status: dict[str, object], shown: str) -> None:
     with pytest.raises(CommandError) as error:
         requesting({"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": status})
+    assert str(error.value) == shown
+
+
+@pytest.mark.parametrize("phase", ["Initializing", "ISODownloaded", "NodeUpgrading", "NodeUpgraded"])
+def test_pause_that_is_not_recorded_is_continued_and_not_retried(phase: str) -> None:
+    with pytest.raises(CommandError) as error:
+        requesting({"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": {"currentPhase": phase}})
+    shown = f"demo is Running, and is to be paused: {_REFUSED}. Remove spec.paused: upgrade-manager continue demo"
     assert str(error.value) == shown
 
 

@@ -13,7 +13,7 @@ from upgrade_manager.api.conditions import AVAILABLE, PAUSED
 from upgrade_manager.api.holds import continue_command
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.node_states import state_of
-from upgrade_manager.api.phases import FAILED, PhaseName, failed_phase, recorded_phases
+from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, failed_phase, phase_of, recorded_phases
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.hold import held_node, pausing_field
 from upgrade_manager.cli.plan_change import change_plan
@@ -73,7 +73,8 @@ def requesting(plan: Object) -> Object:
     if objects.text(plan, "status", "currentPhase") != FAILED:
         state = state_of_plan(plan)
         way = "" if state.is_end or objects.is_deleting(plan) else _way_on(plan)
-        shown = "paused" if way else state
+        recorded = "paused" if objects.is_condition_true(plan, PAUSED) else f"{state}, and is to be paused"
+        shown = recorded if way else state
         raise CommandError(f"{name} is {shown}: only a plan that has failed has a next attempt{way or _holder(plan)}")
     if objects.is_deleting(plan):
         raise CommandError(f"{name} is being deleted")
@@ -83,14 +84,19 @@ def requesting(plan: Object) -> Object:
 
 
 def _way_on(plan: Object) -> str:
-    """Return the sentence with what lets a paused plan go on; empty for another plan."""
-    if not objects.is_condition_true(plan, PAUSED):
-        # A queued plan, and one in its last phase, does not hold.
+    """Return the sentence with what lets a plan go on that is paused, or is to be; empty for another plan."""
+    if not (objects.is_condition_true(plan, PAUSED) or _is_to_be_paused(plan)):
         return ""
     if field := pausing_field(plan):
         return f". Remove {field}: {continue_command(objects.name(plan))}"
     node, command = held_node(plan)
     return f". Let {node} go on: {command}" if node else ""
+
+
+def _is_to_be_paused(plan: Object) -> bool:
+    """Return True until the manager has recorded a pause; a queued plan, and one in its last phase, does not hold."""
+    phase = phase_of(objects.text(plan, "status", "currentPhase"))
+    return objects.is_true(plan, "spec", "paused") and phase not in {None, PHASES[-1]}
 
 
 def _holder(plan: Object) -> str:

@@ -164,7 +164,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
                      "estimatedCompletion ledger nextSteps pastBlockers",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display",
-                     "observedGeneration pausedBy pausedSince queuedSince"]),
+                     "observedGeneration holds pausedBy pausedSince pauses queuedSince"]),
             (".status.survey", ["plan nodes"]),
         (".status.checksums", ["isoChecked checked message files"]),
             (".status.toolkitImage", ["repository tag digest kind guessed annotatedImage annotatedKind"]),

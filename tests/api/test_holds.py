@@ -11,8 +11,10 @@ from upgrade_manager.api.holds import (
     continue_command,
     continued,
     entry_of,
+    held_again,
     held_nodes,
     late_holds,
+    next_point,
     read_entries,
     refusal,
     with_continued,
@@ -100,6 +102,12 @@ HELD = "; what holds is n1:Reboot, n2:Drain"
         pytest.param(STATUS, "n1", f"'n1' is not NODE:Drain or NODE:Reboot{HELD}", id="no point"),
         pytest.param({}, ":Drain", "':Drain' is not NODE:Drain or NODE:Reboot; no node holds", id="no node"),
         pytest.param({}, "n1:Drain", "Node n1 does not hold before its drain; no node holds", id="no node holds"),
+        pytest.param(
+            {**STATUS, "currentPhase": "Failed"},
+            "n1:Reboot",
+            "'n1:Reboot' has no effect, because the plan has failed. Continue the node in the next attempt",
+            id="the plan has failed",
+        ),
     ],
 )
 def test_refusal_of_an_entry_names_what_holds(status: dict[str, Any], entry: str, why: str) -> None:
@@ -114,7 +122,7 @@ RUNNING = {
         "n3": {"state": "PreDrained"},
     },
 }
-PAUSED = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
+HOLDS = {"holds": "before the drain of n3"}
 LATE_REBOOT = (
     "Node n1 (PostDraining) is not held before its reboot once its Job has begun: "
     "pauseBefore Reboot holds Jobs that begin later only"
@@ -131,7 +139,7 @@ LATE_DRAIN = (
         pytest.param(RUNNING, [HoldPoint.REBOOT], [LATE_REBOOT], id="before the reboot"),
         pytest.param(RUNNING, list(HoldPoint), [LATE_DRAIN, LATE_REBOOT], id="before both"),
         pytest.param(RUNNING, [], [], id="no new point"),
-        pytest.param({**RUNNING, **PAUSED}, list(HoldPoint), [], id="nothing runs"),
+        pytest.param({**RUNNING, **HOLDS}, list(HoldPoint), [], id="nothing runs"),
         pytest.param(
             {**RUNNING, "currentPhase": "ClusterUpgrading"}, list(HoldPoint), [], id="before the node upgrade"
         ),
@@ -148,15 +156,64 @@ LATE = [LATE_REBOOT]
 
 @pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")
 @pytest.mark.parametrize(
-    ("phase", "reason", "warnings"),
+    ("phase", "where", "warnings"),
     [
-        pytest.param("NodeUpgrading", "Paused", [], id="nothing runs"),
-        pytest.param("NodeUpgrading", "Pausing", LATE, id="the Job runs"),
-        pytest.param("Failed", "Paused", LATE, id="the next attempt is paused, and Jobs of the last one run"),
+        pytest.param("NodeUpgrading", "before the drain of n2", [], id="nothing runs"),
+        pytest.param("NodeUpgrading", "", LATE, id="the Job runs"),
+        pytest.param("Failed", "before attempt 2", LATE, id="the next attempt is paused, and Jobs of the last one run"),
     ],
 )
-def test_paused_plan_has_late_holds_while_jobs_run(phase: str, reason: str, warnings: list[str]) -> None:
-    paused = {"type": "Paused", "status": "True", "reason": reason}
+def test_paused_plan_has_late_holds_while_jobs_run(phase: str, where: str, warnings: list[str]) -> None:
     nodes = {"n1": {"state": "PostDraining"}}
-    status = {"currentPhase": phase, "conditions": [paused], "nodeUpgradeStatuses": nodes}
+    status = {"currentPhase": phase, "nodeUpgradeStatuses": nodes, **({"holds": where} if where else {})}
     assert late_holds(status, ["Reboot"]) == warnings
+
+
+BOTH = ["Drain", "Reboot"]
+
+
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [
+        pytest.param("ImagePreloaded", BOTH, id="its first Job has not begun"),
+        pytest.param("PreDraining", ["Reboot"], id="its VMs leave"),
+        pytest.param("PreDrained", BOTH, id="it is drained"),
+        pytest.param("PostDraining", ["Drain"], id="its system is written"),
+        pytest.param("SingleNodeUpgrading", None, id="the only node"),
+        pytest.param("PostDrained", BOTH, id="it is done"),
+        pytest.param("OfALaterVersion", BOTH, id="unknown state"),
+    ],
+)
+def test_node_holds_again_before_the_step_that_is_repeated(state: str, left: list[str] | None) -> None:
+    entry = {"state": state, "since": "then", "continued": BOTH}
+    expected = {"state": state, "since": "then"} | ({"continued": left} if left else {})
+    assert held_again(entry) == expected
+
+
+@pytest.mark.parametrize("entry", [None, "odd", {}, {"state": "PreDraining"}, {"continued": "Drain"}], ids=str)
+def test_entry_without_continuations_is_unchanged(entry: object) -> None:
+    assert held_again(entry) is entry
+
+
+@pytest.mark.parametrize(
+    ("phase", "states", "point"),
+    [
+        pytest.param("", [], "before phase ISODownload", id="not accepted"),
+        pytest.param("ImagePreloaded", ["ImagePreloaded"], "before phase ClusterUpgrade", id="between phases"),
+        pytest.param("NodeUpgrading", [], "before the next node", id="no node recorded"),
+        pytest.param(
+            "NodeUpgrading", ["PostDrained", "PostDraining", "ImagePreloaded"], "before the next node", id="next"
+        ),
+        pytest.param(
+            "NodeUpgrading", ["PostDraining", "UpgradePaused"], "before the next node", id="the next is paused"
+        ),
+        pytest.param("NodeUpgrading", ["PostDraining", "Later"], "before the next node", id="unknown state"),
+        pytest.param("NodeUpgrading", ["ImagePreloaded", "PreDraining"], "before the drain of n1", id="VMs leave"),
+        pytest.param("NodeUpgrading", ["PostDrained", "PreDrained"], "before phase ImageCleanup", id="the last node"),
+        pytest.param("NodeUpgrading", ["SingleNodeUpgrading"], "before phase ImageCleanup", id="the only node"),
+        pytest.param("NodeUpgraded", ["PostDrained"], "before phase ImageCleanup", id="all nodes are done"),
+    ],
+)
+def test_next_point_is_where_a_pause_will_hold(phase: str, states: list[str], point: str) -> None:
+    nodes = {f"n{number}": {"state": state} for number, state in enumerate(states)}
+    assert next_point({"currentPhase": phase, "nodeUpgradeStatuses": nodes}) == point

@@ -103,6 +103,47 @@ def test_attempt_that_has_not_begun_holds_and_begins() -> None:
     assert continued_line(waiting()) == failed
 
 
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        pytest.param({}, ". To request it: upgrade-manager retry demo", id="failed"),
+        pytest.param({"attempt": 2}, "", id="requested"),
+    ],
+)
+def test_node_of_a_failed_plan_does_not_go_on(spec: dict[str, object], text: str) -> None:
+    plan = waiting(**spec)
+    plan["status"]["nodeUpgradeStatuses"] = HELD_NODES
+    with pytest.raises(CommandError) as error:
+        letting_past(plan, node="node-0")
+    assert str(error.value) == f"demo has failed: node-0 goes on in its next attempt{text}"
+    with pytest.raises(CommandError, match=r"^demo is not paused$"):
+        continuing(plan)
+
+
+@pytest.mark.rule("control: pause and continue set and remove spec.paused, and say where the plan holds")
+@pytest.mark.parametrize(
+    ("status", "where"),
+    [
+        pytest.param(
+            {"currentPhase": "NodeUpgrading"}, "the next node; what has begun is finished first", id="it runs"
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": {"node-0": {"state": "PostDraining"}}},
+            "phase ImageCleanup; what has begun is finished first",
+            id="the last node runs",
+        ),
+        pytest.param(
+            {"currentPhase": "NodeUpgrading", "holds": "before the drain of node-1"},
+            "the drain of node-1, and nothing of it runs",
+            id="it holds already",
+        ),
+    ],
+)
+def test_pause_names_where_the_plan_holds(status: Object, where: str) -> None:
+    plan = {"metadata": {"name": "demo"}, "spec": {"paused": True}, "status": status}
+    assert held_line(plan) == f"demo holds before {where}. To continue: upgrade-manager continue demo"
+
+
 @pytest.mark.rule("control: pause and continue set and remove spec.paused, and say where the plan holds")
 @pytest.mark.parametrize(
     ("after", "nodes", "line"),

@@ -17,24 +17,38 @@ from tests.support.managers.begun_while_paused import BegunWhilePaused, holds
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 
 pytestmark = pytest.mark.sampled
 
 
 @asynccontextmanager
-async def resumed(job: str, **option: Any) -> AsyncIterator[UpgradeRun]:
-    """Provide a plan whose second node failed in that Job, and that goes on with these options; it pauses twice."""
-    scenario = RepairableScenario.of("three-nodes", **fault(job, SECOND))
+async def resumed(
+    job: str,
+    *,
+    name: str = "three-nodes",
+    entries: dict[str, Any] | None = None,
+    pauses: int = 2,
+    paused: bool | None = None,
+    **option: Any,
+) -> AsyncIterator[UpgradeRun]:
+    """Provide a plan whose second node, or only node, failed in that Job, and that goes on with these options.
+
+    `entries` are changes of the nodes' entries in the status meanwhile.
+    """
+    scenario = RepairableScenario.of(name, **fault(job, SECOND if name == "three-nodes" else ""))
     async with Simulation(scenario) as simulation:
         watch, stage = BegunWhilePaused(simulation), await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.fail()
             scenario.repair()
-            await stage.patch(spec={"attempt": 2, "nodeUpgradeOption": option})
+            status = MergePatch({"status": {"nodeUpgradeStatuses": entries or {}}})
+            await stage.client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
+            await stage.patch(spec={"attempt": 2, "paused": paused, "nodeUpgradeOption": option})
             yield stage
-        assert (watch.found, watch.pauses) == ([], 2)
+        assert (watch.found, watch.pauses) == ([], pauses)
 
 
 @pytest.mark.rule(
@@ -77,4 +91,50 @@ async def test_repeated_pre_drain_of_the_failed_node_holds() -> None:
         await let_past(stage, "node-2:Drain")
         await until_held(stage, "node-1", "Drain")
         await let_past(stage, "node-1:Drain")
+        await stage.succeed()
+
+
+@pytest.mark.rule("control: a step that the next attempt repeats holds again, also of a node that has not failed")
+async def test_repeated_drain_of_another_node_holds_again() -> None:
+    """A user had let it past its drain, and its Job was lost with the failure of the second node."""
+    beside = {"node-1": {"state": "PreDraining", "continued": ["Drain"]}}
+    async with resumed("pre-drain", entries=beside, pauseBefore=["Drain"]) as stage:
+        await until_held(stage, "node-2", "Drain")
+        await let_past(stage, "node-2:Drain")
+        await until_held(stage, "node-1", "Drain")
+        plan = await stage.plan()
+        assert node_states(plan)["node-1"] == "PreDraining"
+        assert "continued" not in objects.status(plan)["nodeUpgradeStatuses"]["node-1"]
+        await let_past(stage, "node-1:Drain")
+        await stage.succeed()
+
+
+async def test_node_that_held_at_the_failure_holds_up_no_attempt() -> None:
+    """A pause of the attempt ends with its event, and not with the hold that the failed attempt has recorded."""
+    held = {"node-1": {"holds": "Drain"}}
+    async with resumed("pre-drain", entries=held, pauses=3, paused=True, pauseBefore=["Drain"]) as stage:
+        await stage.until_plan(lambda plan: objects.status(plan).get("holds") == "before attempt 2")
+        await asyncio.sleep(60)
+        await stage.patch(spec={"paused": None})
+        await until_held(stage, "node-2", "Drain")
+        found = [event["message"].partition(" (")[0] for event in await stage.events("UpgradeContinued")]
+        assert found == ["Continued after 1 min 0 s"]
+        for node in ("node-2", "node-1"):
+            await until_held(stage, node, "Drain")
+            await let_past(stage, f"{node}:Drain")
+        await stage.succeed()
+
+
+@pytest.mark.rule("control: pauseBefore holds each node before its drain and its reboot, until a user lets it go on")
+async def test_repeated_job_of_the_only_node_holds() -> None:
+    async with resumed("single-node-upgrade", name="one-node", pauses=1, pauseBefore=["Drain"]) as stage:
+        await until_held(stage, "node-0", "Drain")
+        await asyncio.sleep(NIGHT)
+        plan = await stage.plan()
+        assert node_states(plan) == {"node-0": "SingleNodeUpgrading"}
+        assert condition(plan, "Paused")[:2] == ("True", "PauseBefore")
+        names = map(objects.name, (await stage.client.list(JOBS, namespace=HARVESTER_SYSTEM)).items)
+        assert [name for name in names if name.endswith("-a2")] == []
+        await let_past(stage, "node-0:Drain")
+        await stage.until("NodeUpgraded", "CleaningUp", "Succeeded")
         await stage.succeed()

@@ -24,8 +24,9 @@ ALL_PAUSED = {"nodeUpgradeStatuses": {"a": {"state": "UpgradePaused"}, "b": {"st
 ONE_PAUSED = {"nodeUpgradeStatuses": {"a": {"state": "UpgradePaused"}, "b": {"state": "PostDraining"}}}
 
 
-def paused(reason: str) -> dict[str, Any]:
-    return {"conditions": [{"type": "Paused", "status": "True", "reason": reason}]}
+def paused(reason: str, where: str = "") -> dict[str, Any]:
+    holds = {"holds": where} if where else {}
+    return {"conditions": [{"type": "Paused", "status": "True", "reason": reason}], **holds}
 
 
 def minute(number: float) -> datetime:
@@ -87,8 +88,10 @@ def test_last_progress_is_the_latest_time() -> None:
         pytest.param(plan("NodeUpgrading", **STALLED), 0, 1, True, id="the condition Stalled"),
         pytest.param(plan("NodeUpgrading", **ALL_PAUSED), 0, 600, False, id="a user has paused the nodes"),
         pytest.param(plan("NodeUpgrading", **ONE_PAUSED), 0, 600, True, id="another node is under way"),
-        pytest.param(plan("NodeUpgrading", **paused("PauseAfter")), 0, 600, False, id="the plan is paused"),
+        pytest.param(plan("NodeUpgrading", **paused("Paused", "before a")), 0, 600, False, id="the plan is paused"),
+        pytest.param(plan("NodeUpgrading", **paused("PauseAfter", "before a")), 0, 600, False, id="a canary is done"),
         pytest.param(plan("NodeUpgrading", **paused("Pausing")), 0, 600, True, id="a node is stuck meanwhile"),
+        pytest.param(plan("NodeUpgrading", **paused("PauseAfter")), 0, 600, True, id="a node is stuck after a canary"),
         pytest.param(plan(""), 0, 600, False, id="not accepted"),
     ],
 )

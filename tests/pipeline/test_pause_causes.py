@@ -1,4 +1,4 @@
-"""Pauses whose cause changes: what is left of them when the manager is killed between the two causes."""
+"""Pauses that follow each other: events within a second, and what is left when the manager is killed between two."""
 
 from __future__ import annotations
 
@@ -76,3 +76,27 @@ async def test_hour_counts_from_the_pause_of_an_earlier_version() -> None:
         plan = await stage.until_plan(lambda plan: "pausedSince" in objects.status(plan))
         assert objects.status(plan)["pausedSince"] == began
         await resume(stage)
+
+
+@pytest.mark.rule("control: pauses within a second are an event each, whatever their causes")
+async def test_two_pauses_of_one_cause_within_a_second_have_events() -> None:
+    async with upgrade("three-nodes") as stage:
+        await stage.until_recorded("ISODownloading")
+        times = []
+        for paused_by, continued_by in (("alice", "bob"), ("carol", "dave"), ("erin", "frank")):
+            await pause(stage, paused_by)
+            plan = await stage.until_plan(holds)
+            times.append(objects.condition(plan, "Paused")["lastTransitionTime"])
+            # The first one lasts until nothing runs, and the others are of one second.
+            await asyncio.sleep(60 if paused_by == "alice" else 0)
+            await resume(stage, continued_by)
+            await stage.until_plan(lambda plan: condition(plan, "Paused")[0] == "")
+        assert len({*times[1:]}) == 1
+        assert objects.status(plan)["pauses"] == 3
+        await asyncio.sleep(60)
+        paused = [event["message"] for event in await stage.events("UpgradePaused")]
+        assert paused == ["Paused by alice", "Paused by carol", "Paused by erin"]
+        continued = [
+            event["message"].partition(" of the plan: ")[2] for event in await stage.events("UpgradeContinued")
+        ]
+        assert continued == ["bob)", "dave)", "frank)"]

@@ -13,6 +13,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.pipeline.test_crash_sweep_ends import mishaps
 from tests.pipeline.test_holds import let_past, until_held, with_option
+from tests.pipeline.test_holds_beside import WORKERS
 from tests.pipeline.test_plan_pauses import pause, resume
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.managers.announcements import steps
@@ -21,9 +22,10 @@ from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, R
 from tests.support.managers.sweep import Sweep, cases
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun, condition, node_states, phases_of
-from upgrade_manager.api.holds import HoldPoint
+from upgrade_manager.api.holds import HoldPoint, held_nodes
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 
 #: Virtual seconds after which an event without a response is sent again.
@@ -134,6 +136,9 @@ async def run_with_holds(kind: str, *, interruption: Interruption = UNDISTURBED)
         async with restarted(stage, [interruption]) as managers:
             for point in HoldPoint:
                 await _let_past_later(stage, "node-2", point)
+            # A late response would otherwise let the last node hold in some runs.
+            await until_held(stage, "node-1", HoldPoint.DRAIN)
+            await asyncio.sleep(60)
             await stage.patch(spec={"nodeUpgradeOption": None})
             await stage.until(SUCCEEDED)
             await stage.settle()
@@ -156,6 +161,42 @@ async def test_successor_lets_the_node_past(kind: str, sweep: Sweep) -> None:
         ending = await run_with_holds(kind, interruption=interruption)
         assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
         assert ending == replace(golden, pauses=ending.pauses), happens
+
+
+async def run_with_two_held(*, interruption: Interruption = UNDISTURBED) -> Run:
+    """Run an upgrade of which one node goes on while another holds, and whose manager is interrupted then."""
+    async with Simulation(WORKERS, scale=0) as simulation:
+        watch, stage = BegunWhilePaused(simulation), await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(with_option(pauseAfter=3))
+            await stage.until_plan(holds)
+            await stage.patch_cluster(upgradeStrategy={"workerConcurrency": "2"})
+            await stage.patch(spec={"nodeUpgradeOption": {"pauseAfter": None, "pauseBefore": [HoldPoint.DRAIN]}})
+            await stage.until_plan(lambda plan: len(held_nodes(objects.status(plan))) == 2 and holds(plan))
+            # An event is sent with the reconcile after the pause, and times have seconds.
+            await asyncio.sleep(60)
+        async with restarted(stage, [interruption]) as managers:
+            await let_past(stage, "node-3:Drain")
+            await stage.until_node("PostDrained", node="node-3")
+            await _let_past_later(stage, "node-4", HoldPoint.DRAIN)
+            await stage.until(SUCCEEDED)
+            await stage.settle()
+            if interruption != UNDISTURBED:
+                await asyncio.sleep(_EVENT_RETRY)
+        return await _result(stage, watch, simulation, managers)
+
+
+@pytest.mark.rule("control: nothing of a pause is lost or repeated when the manager is killed")
+@pytest.mark.timeout(300)
+async def test_successor_lets_one_of_two_nodes_past(sweep: Sweep) -> None:
+    golden = await run_with_two_held()
+    assert (golden.errors, golden.created, golden.begun, golden.pauses) == ([], [], [], 3)
+    paused = Counter(one.split()[0] for one in golden.events if one.startswith(("Upgrade", "NodeContinued")))
+    assert paused == {"UpgradePaused": 3, "UpgradeContinued": 2, "NodeContinued": 2, "UpgradeSucceeded": 1}
+    for happens, interruption in mishaps(1, golden.writes, beginning=0, sweep=sweep):
+        ending = await run_with_two_held(interruption=interruption)
+        assert (ending.events - golden.events, golden.events - ending.events) == (Counter(), Counter()), happens
+        assert ending == golden, happens
 
 
 async def _change_minds(stage: UpgradeRun, random: Random, *, times: int) -> None:

@@ -215,7 +215,7 @@ async def test_hour_without_recovery_counts_over_all_causes() -> None:
         assert "pausedSince" not in objects.status(plan)
 
 
-@pytest.mark.rule("control: the pauses of two causes within a second are an event each")
+@pytest.mark.rule("control: pauses within a second are an event each, whatever their causes")
 async def test_two_causes_within_a_second_have_their_events() -> None:
     async with upgrade("three-nodes", {**BY_VERSION, **CANARY}) as stage:
         await stage.until_plan(holds)

@@ -183,10 +183,10 @@ async def test_machine_that_is_off_is_found(text: str, found: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("reason", "suspend", "found"),
-    [("Paused", False, 1), ("PauseBefore", False, 1), ("Paused", True, 0), ("Pausing", False, 0)],
+    ("holds", "suspend", "found"),
+    [("before the drain of node-0", False, 1), ("before the drain of node-0", True, 0), (None, False, 0)],
 )
-async def test_begin_while_the_plan_holds_is_found(reason: str, *, suspend: bool, found: int) -> None:
+async def test_begin_while_the_plan_holds_is_found(holds: str | None, *, suspend: bool, found: int) -> None:
     backends: list[AuditedBackend] = []
 
     def audited(seed: int) -> AuditedBackend:
@@ -196,9 +196,9 @@ async def test_begin_while_the_plan_holds_is_found(reason: str, *, suspend: bool
     async with Simulation(actors=False, backend=audited) as simulation:
         stage, client = await UpgradeRun.set_up(simulation), simulation.client(USER_AGENT)
         await stage.create_plan()
-        paused = {"type": "Paused", "status": "True", "reason": reason, "message": "", "observedGeneration": 1}
+        paused = {"type": "Paused", "status": "True", "reason": "PauseAfter", "message": "", "observedGeneration": 1}
         paused["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-        status = MergePatch({"status": {"conditions": [paused]}})
+        status = MergePatch({"status": {"conditions": [paused], "holds": holds}})
         plan = await client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
         labels = {LABEL_PLAN_UID: objects.uid(plan), LABEL_JOB_TYPE: JobType.PRE_DRAIN}
         template = {"spec": {"nodeName": "node-0", "restartPolicy": "Never", "containers": [CONTAINER]}}

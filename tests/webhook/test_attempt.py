@@ -122,8 +122,8 @@ async def test_attempt_is_checked(phase: str, changes: dict[Any, list[Any]], den
         pytest.param(
             {},
             {ANNOTATION_CONTINUE: "node-1:Drain"},
-            "Node node-1 does not hold before its drain",
-            id="a node that does not hold",
+            "'node-1:Drain' has no effect, because the plan has failed. Continue the node in the next attempt",
+            id="a node of the plan that has failed",
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """Nodes that hold before a step, until a user continues each by an entry of the annotation `continue`.
 
 The node upgrade records in a node's status the step before which it holds (`holds`) and the steps that were continued
-(`continued`); the command line and the webhook read that. All functions read raw objects, for commands without
-pydantic; status.py has the model.
+(`continued`); the command line and the webhook read that, and where the whole plan holds. All functions read raw
+objects, for commands without pydantic; node_status.py and status.py have the models.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import PAUSE_BEFORE, PAUSED, find_condition
-from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.node_states import NodeState, recorded_states, state_of
+from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
+from upgrade_manager.api.text import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,8 +40,12 @@ _LATE = {
 }
 #: The phases in which Jobs of nodes run; those of a plan that has failed run to their end.
 _JOB_PHASES = frozenset({PhaseName.NODE_UPGRADE.active, FAILED})
-#: The reasons of Paused while nothing of the upgrade runs.
-_NOTHING_RUNS = frozenset({PAUSED, PAUSE_BEFORE})
+#: The points before which a node holds again whose Job of that state begins again in the next attempt.
+_AGAIN = {
+    NodeState.PRE_DRAINING: {HoldPoint.DRAIN},
+    NodeState.SINGLE_NODE_UPGRADING: {HoldPoint.DRAIN, HoldPoint.REBOOT},
+    NodeState.POST_DRAINING: {HoldPoint.REBOOT},
+}
 
 
 def entry_of(node: str, point: str) -> str:
@@ -89,8 +93,32 @@ def with_continued(nodes: Mapping[str, Any], *, node: str, point: str) -> dict[s
     return {**nodes, node: {**entry, "continued": sorted({*entry.get("continued", []), point})}}
 
 
+def held_again(entry: object) -> object:
+    """Return a node's raw entry in a new attempt: it holds again before the step that the attempt may repeat."""
+    if not isinstance(entry, dict) or not isinstance(points := entry.get("continued"), list):
+        return entry
+    state = state_of(entry.get("state"))
+    left = [point for point in points if state is None or point not in _AGAIN.get(state, ())]
+    kept = {key: value for key, value in entry.items() if key != "continued"}
+    return {**kept, "continued": left} if left else kept
+
+
+def next_point(status: Mapping[str, Any]) -> str:
+    """Return where a plan that is paused now will hold, after "holds"."""
+    phase = phase_of(status.get("currentPhase") or "") or PhaseName.INITIALIZE
+    if phase is PhaseName.NODE_UPGRADE:
+        if names := [name for name, entry in _nodes(status) if state_of(entry.get("state")) is NodeState.PRE_DRAINING]:
+            return f"before the drain of {name_list(sorted(names))}"
+        states = recorded_states(status)
+        if not states or any(state is None or state.group <= NodeState.UPGRADE_PAUSED.group for state in states):
+            return "before the next node"
+    return f"before phase {PHASES[PHASES.index(phase) + 1]}"
+
+
 def refusal(status: Mapping[str, Any], entry: str) -> str:
     """Return why an entry has no effect; empty for one of a node that holds there."""
+    if status.get("currentPhase") == FAILED:
+        return f"{entry!r} has no effect, because the plan has failed. Continue the node in the next attempt"
     held = held_nodes(status)
     if entry in {entry_of(name, point) for name, point in held.items()}:
         return ""
@@ -121,8 +149,7 @@ def late_holds(status: Mapping[str, Any], points: Iterable[str]) -> list[str]:
 
 def _nothing_runs(status: Mapping[str, Any]) -> bool:
     """Return True for a pause that holds; Jobs of a plan that has failed run to their end, also while it is paused."""
-    paused = find_condition(status.get("conditions"), PAUSED) or {}
-    return status.get("currentPhase") != FAILED and paused.get("reason") in _NOTHING_RUNS
+    return status.get("currentPhase") != FAILED and bool(status.get("holds"))
 
 
 def _nodes(status: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:

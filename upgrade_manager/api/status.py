@@ -246,6 +246,11 @@ class UpgradePlanStatus(ApiModel):
         "that says too little: before the first one, while nodes are paused, and for the last steps.",
         json_schema_extra={"format": "date-time"},
     )
+    holds: str = Field(
+        default="",
+        description="Where the paused upgrade holds, such as before phase ClusterUpgrade; absent otherwise, and while "
+        "something of it still runs.",
+    )
     past_blockers: list[PastBlockerStatus] = Field(
         default_factory=list,
         description=f"What held the upgrade up, in the order of its end; at most {MAX_PAST}, the longest ones. Absent "
@@ -257,6 +262,11 @@ class UpgradePlanStatus(ApiModel):
         default="",
         description="Time since which the upgrade is paused, in UTC, also while the cause changes; absent otherwise.",
         json_schema_extra={"format": "date-time"},
+    )
+    pauses: int | None = Field(
+        default=None,
+        description="Number of pauses, one for each cause; absent before the first one.",
+        json_schema_extra={"format": "int32"},
     )
     queued_since: str = Field(
         default="",

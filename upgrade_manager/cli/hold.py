@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import is_requested, requested_attempt, retry_command
 from upgrade_manager.api.conditions import PAUSE_AFTER, PAUSED
-from upgrade_manager.api.holds import continue_command, entry_of, held_nodes, read_entries
+from upgrade_manager.api.holds import continue_command, entry_of, held_nodes, next_point, read_entries
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.node_states import upgraded_nodes
-from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PHASES, phase_of
 from upgrade_manager.api.text import name_list
 from upgrade_manager.cli.plan_change import change_plan
 from upgrade_manager.cli.plans import read_plan
@@ -88,12 +88,17 @@ def pausing_field(plan: Object) -> str:
 
 def held_node(plan: Object) -> tuple[str, str]:
     """Return a node that holds before a step, and the command that lets it go on; empty texts without one."""
+    if _has_failed(plan):
+        return "", ""
     node = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
     return (node, continue_command(objects.name(plan), node)) if node else ("", "")
 
 
 def letting_past(plan: Object, *, node: str) -> Object:
     """Return the change that lets the node go on. Raises CommandError for a node that does not hold."""
+    if _has_failed(plan):
+        way = "" if is_requested(plan) else f". To request it: {retry_command(objects.name(plan))}"
+        raise CommandError(f"{objects.name(plan)} has failed: {node} goes on in its next attempt{way}")
     held = held_nodes(objects.mapping(plan, "status"))
     if node not in held:
         others = f"; what holds is {name_list(sorted(held))}" if held else "; no node holds"
@@ -101,6 +106,10 @@ def letting_past(plan: Object, *, node: str) -> Object:
     known = read_entries(objects.annotations_of(plan).get(ANNOTATION_CONTINUE, ""))
     added = list(dict.fromkeys([*known, entry_of(node, held[node])]))
     return {} if added == known else {"metadata": {"annotations": {ANNOTATION_CONTINUE: ",".join(added)}}}
+
+
+def _has_failed(plan: Object) -> bool:
+    return objects.text(plan, "status", "currentPhase") == FAILED
 
 
 async def change(session: Session, name: str, decide: Callable[[Object], Object]) -> Object:
@@ -113,10 +122,10 @@ def held_line(plan: Object) -> str:
     name = objects.name(plan)
     if is_requested(plan):
         return f"{_attempt(plan)}, which has not begun, waits. To begin it: {continue_command(name)}"
-    phase = phase_of(objects.text(plan, "status", "currentPhase")) or PhaseName.INITIALIZE
-    following = PHASES[PHASES.index(phase) + 1]
-    point = "before the next node" if phase is PhaseName.NODE_UPGRADE else f"before phase {following}"
-    return f"{name} holds {point}; what has begun is finished first. To continue: {continue_command(name)}"
+    status = objects.mapping(plan, "status")
+    held = objects.text(status, "holds")
+    where = f"{held}, and nothing of it runs" if held else f"{next_point(status)}; what has begun is finished first"
+    return f"{name} holds {where}. To continue: {continue_command(name)}"
 
 
 def continued_line(plan: Object) -> str:
@@ -124,7 +133,7 @@ def continued_line(plan: Object) -> str:
     name = objects.name(plan)
     if is_requested(plan):
         return f"{_attempt(plan)} begins, unless something else holds the cluster"
-    if objects.text(plan, "status", "currentPhase") == FAILED:
+    if _has_failed(plan):
         return f"{name} has failed, and is not paused any more. To go on: {retry_command(name)}"
     return _held_still(plan) or f"{name} goes on"
 

@@ -15,7 +15,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.remedy import Remedy
 from upgrade_manager.api.text import name_list
 from upgrade_manager.nodes.gate import Closed, GateRow
-from upgrade_manager.nodes.model import RemoveJob, ResumeJob, StartJob
+from upgrade_manager.nodes.model import RemoveJob, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.sequencing import is_in_progress, is_started, starts_upgrade
 from upgrade_manager.resources.jobs import REBOOTING
 
@@ -61,6 +61,11 @@ def _holds_itself(view: NodeView) -> bool:
 
 def _reboots(effect: Effect) -> bool:
     return isinstance(effect, StartJob | ResumeJob) and effect.job_type in REBOOTING
+
+
+def _begins(effect: Effect) -> bool:
+    """Return True for an effect that lets a Job run; the decisions of a node that holds have none."""
+    return isinstance(effect, ResumeJob | RestoreVMs) or (isinstance(effect, StartJob) and not effect.suspended)
 
 
 def node_pause(node: str, point: str, *, plan: str) -> Closed:
@@ -109,9 +114,9 @@ def where_held(
     if any(_runs(view, decision, is_held=view.name in paused) for view, decision in decided):
         return ""
     left = [view.name for view, decision in decided if not decision.is_done]
-    for point in HoldPoint:
-        if names := [name for name in left if held.get(name) == point]:
-            return f"before the {point.lower()} of {name_list(names)}"
+    named = {point: [name for name in left if held.get(name) == point] for point in HoldPoint}
+    if found := [f"before the {point.lower()} of {name_list(names)}" for point, names in named.items() if names]:
+        return " and ".join(found)
     drained = {view.name for view, _ in decided if view.state is NodeState.POST_DRAINING}
     if names := sorted(paused & set(left) & drained):
         return f"before the {JobType.POST_DRAIN} Job of {name_list(names)}"
@@ -122,9 +127,9 @@ def where_held(
 
 
 def _runs(view: NodeView, decision: Decision, *, is_held: bool) -> bool:
-    """Return True while a Job of the node runs, Rancher works on it, or it reboots."""
+    """Return True while a Job of the node runs or begins, Rancher works on it, or it reboots."""
     if _holds_itself(view):
         return False
-    if any(job.may_run for job in view.jobs.values()):
+    if any(job.may_run for job in view.jobs.values()) or any(map(_begins, decision.effects)):
         return True
     return not is_held and not decision.is_done and (is_in_progress(view, decision) or view.under_way)

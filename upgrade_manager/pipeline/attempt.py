@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import requested_attempt, with_begun
 from upgrade_manager.api.conditions import DEGRADED, find_condition
+from upgrade_manager.api.holds import held_again
 from upgrade_manager.api.in_progress import taken_over
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import resumed_entry
@@ -83,7 +84,9 @@ def begin(ctx: ReconcileContext) -> None:
         status[field] = None
     nodes = status["nodeUpgradeStatuses"]
     if nodes:
-        status["nodeUpgradeStatuses"] = {name: resumed_entry(entry, now=ctx.now()) for name, entry in nodes.items()}
+        status["nodeUpgradeStatuses"] = {
+            name: held_again(resumed_entry(entry, now=ctx.now())) for name, entry in nodes.items()
+        }
     blocker_report.clear(ctx)
     # Also a failure is Stalled.
     status.blocked([])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_began
-from upgrade_manager.api.conditions import PAUSED, PAUSING, STALLED
+from upgrade_manager.api.conditions import STALLED
 from upgrade_manager.api.node_states import NodeState, recorded_states
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.api.progress import progress_ratio
@@ -123,7 +123,7 @@ def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
 
 
 def _is_paused(plan: Object) -> bool:
-    if objects.condition(plan, PAUSED).get("reason", PAUSING) != PAUSING:
+    if objects.status(plan).get("holds"):
         return True
     states = set(recorded_states(objects.status(plan)))
     return NodeState.UPGRADE_PAUSED in states and states.isdisjoint(IN_PROGRESS)

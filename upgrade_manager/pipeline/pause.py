@@ -6,7 +6,7 @@ others while a plan is paused, or was. `spec` is the user's: the manager never w
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import requested_attempt
@@ -20,10 +20,10 @@ from upgrade_manager.api.conditions import (
     find_condition,
 )
 from upgrade_manager.api.history import UPGRADE_CONTINUED, UPGRADE_PAUSED
-from upgrade_manager.api.holds import HoldPoint, continue_command, held_nodes
+from upgrade_manager.api.holds import HoldPoint, continue_command, held_nodes, next_point
 from upgrade_manager.api.keys import ANNOTATION_CONTINUE
 from upgrade_manager.api.node_states import upgraded_nodes
-from upgrade_manager.api.phases import PHASES, PhaseName, phase_of, recorded_phases
+from upgrade_manager.api.phases import PHASES, phase_of, recorded_phases
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_clock, format_duration, format_time, parse_time, seconds_between
 from upgrade_manager.api.toolkit_image import is_own
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from upgrade_manager.api.phases import PhaseName
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: The cause of a pause that no user has begun, by its reason.
@@ -92,44 +93,64 @@ async def observe(ctx: ReconcileContext) -> None:
 
 async def ended(ctx: ReconcileContext) -> bool:
     """Send the event of the recorded pause; return True if its cause is over, which the caller writes."""
-    began = _began(ctx)
-    if began is None:
+    if _began(ctx) is None:
         is_over = bool(ctx.status["pausedSince"]) and not _reason(ctx)
         if is_over:
-            await _end_unrecorded(ctx)
+            await _end(ctx)
         return is_over
-    status, recorded = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
-    time, reason = objects.text(recorded, "lastTransitionTime"), _reason_recorded(recorded)
-    phase, about = _phase_at(status, time), f"{time}/{reason}"
-    ctx.events.once(ctx.raw, UPGRADE_PAUSED, _cause(ctx, reason), about=about, phase=phase, at=began)
+    recorded = _Recorded.of(ctx)
+    cause = _cause(ctx, recorded.reason)
+    ctx.events.once(ctx.raw, UPGRADE_PAUSED, cause, about=recorded.about, phase=recorded.phase, at=recorded.began)
     now = _reason(ctx)
-    if now == reason:
+    if now == recorded.reason:
         return False
     if now:
         # The pause of another cause begins, which has its own user.
         await ctx.events.sent(ctx.raw)
         _forget(ctx)
-        return True
-    await _continued(ctx, since=began, about=about, phase=phase)
+    else:
+        await _end(ctx)
     return True
 
 
-async def _end_unrecorded(ctx: ReconcileContext) -> None:
-    """End a pause whose cause is over, and whose next cause has ended before it was recorded."""
-    time = ctx.status["pausedSince"]
-    if since := parse_time(time):
-        await _continued(ctx, since=since, about=time, phase=_phase_at(objects.status(ctx.raw), time))
-    else:
-        end(ctx)
-
-
-async def _continued(ctx: ReconcileContext, *, since: datetime, about: str, phase: str) -> None:
-    """Send the event of the end, and end the pause."""
-    lasted = format_duration(seconds_between(since, ctx.now()))
-    text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
-    ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=about, phase=phase)
-    # No field shows the pause afterwards.
+async def leave(ctx: ReconcileContext) -> None:
+    """Remove what says that the upgrade holds: a node goes on while others hold. `report` ends the pause."""
     await ctx.events.sent(ctx.raw)
+    _forget(ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """A pause as the API server has it, with what the names of its events are made from."""
+
+    began: datetime | None
+    #: Empty for a pause whose cause is over, and whose next cause is not recorded.
+    reason: str
+    phase: str
+    #: The same in each process that sends the events again, and another one for each pause.
+    about: str
+
+    @classmethod
+    def of(cls, ctx: ReconcileContext) -> _Recorded:
+        """Read the condition; without it, the time since which the upgrade was paused."""
+        status, condition = objects.status(ctx.raw), objects.condition(ctx.raw, PAUSED)
+        reason = _reason_recorded(condition)
+        time = objects.text(condition, "lastTransitionTime") if reason else objects.text(status, "pausedSince")
+        # Earlier versions of the manager have not counted the pauses.
+        number = str(objects.number(status, "pauses") or "")
+        about = "/".join(filter(None, (time, reason, number)))
+        return cls(began=parse_time(time), reason=reason, phase=_phase_at(status, time), about=about)
+
+
+async def _end(ctx: ReconcileContext) -> None:
+    """End the recorded pause, if there is one, after its event."""
+    recorded = _Recorded.of(ctx)
+    if recorded.began is not None:
+        lasted = format_duration(seconds_between(recorded.began, ctx.now()))
+        text = f"Continued after {lasted} (last change of the plan: {user_of(ctx)})"
+        ctx.events.once(ctx.raw, UPGRADE_CONTINUED, text, about=recorded.about, phase=recorded.phase)
+        # No field shows the pause afterwards.
+        await ctx.events.sent(ctx.raw)
     end(ctx)
 
 
@@ -137,8 +158,8 @@ async def report(ctx: ReconcileContext, waiting: Waiting) -> Waiting:
     """Set the conditions of a paused plan; return its wait, which is not a blocker where nothing runs."""
     reason = _reason(ctx, may_hold=bool(waiting.held))
     if not reason:
-        if _began(ctx) is None:
-            await _end_unrecorded(ctx)
+        # Something of the upgrade runs again, or the next cause has ended before it was recorded.
+        await _end(ctx)
         return waiting
     event = _event_due(ctx)
     _mark(ctx, waiting, reason=reason)
@@ -167,12 +188,15 @@ def _event_due(ctx: ReconcileContext) -> float | None:
 
 
 def _mark(ctx: ReconcileContext, waiting: Waiting, *, reason: str) -> None:
-    """Set the condition Paused."""
-    began = _began(ctx) or ctx.now()
+    """Set the condition Paused, and what of it is not text."""
+    began = _began(ctx)
+    if began is None:
+        ctx.status["pauses"] = (ctx.status["pauses"] or 0) + 1
     ctx.status["pausedBy"] = ctx.status["pausedBy"] or user_of(ctx)
+    ctx.status["holds"] = waiting.held or None
     ctx.status["estimatedCompletion"] = None
     shown = PAUSING if reason == PAUSED and not waiting.held else reason
-    ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began, reason=reason))
+    ctx.status.mark(PAUSED, shown, _message(ctx, waiting, began or ctx.now(), reason=reason))
 
 
 def _reason(ctx: ReconcileContext, *, may_hold: bool = True) -> str:
@@ -187,7 +211,9 @@ def _reason_recorded(condition: Mapping[str, Any]) -> str:
 
 
 def _is_node_held(ctx: ReconcileContext) -> bool:
-    """Return True if a node holds by pauseBefore as it is now."""
+    """Return True if a node holds by pauseBefore as it is now; none holds up an attempt that has not begun."""
+    if ctx.status.ended:
+        return False
     held = held_nodes(ctx.status.fields)
     return not set(ctx.plan.spec.node_upgrade_option.pause_before).isdisjoint(held.values())
 
@@ -200,7 +226,7 @@ def end(ctx: ReconcileContext) -> None:
 
 
 def _forget(ctx: ReconcileContext) -> None:
-    ctx.status["pausedBy"] = None
+    ctx.status["pausedBy"] = ctx.status["holds"] = None
     ctx.status.unmark(PAUSED)
 
 
@@ -216,11 +242,14 @@ def _message(ctx: ReconcileContext, waiting: Waiting, began: datetime, *, reason
     held = held_nodes(ctx.status.fields)
     node = next(iter(held)) if reason == PAUSE_BEFORE and held else ""
     command = continue_command(ctx.owner.name, node)
-    if waiting.held:
-        held_at = f"{waiting.held}{_early(ctx, held)}"
-        return f"{begun}. The upgrade holds {held_at}, and nothing of it runs. To continue: {command}"
-    runs = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
-    return f"{begun}. The upgrade will hold {_next_point(ctx)}. {runs}. To continue: {command}"
+    if not waiting.held:
+        until = f"Until then {phase_of(ctx.status.phase)} runs: {waiting.message}"
+        where = f"The upgrade will hold {next_point(ctx.status.fields)}. {until}"
+    elif ctx.status.ended:
+        where = f"The upgrade holds {waiting.held}. A Job of the failed one that still runs is finished"
+    else:
+        where = f"The upgrade holds {waiting.held}{_early(ctx, held)}, and nothing of it runs"
+    return f"{begun}. {where}. To continue: {command}"
 
 
 def _early(ctx: ReconcileContext, held: Mapping[str, str]) -> str:
@@ -233,13 +262,6 @@ def _early(ctx: ReconcileContext, held: Mapping[str, str]) -> str:
 def _cause(ctx: ReconcileContext, reason: str) -> str:
     by, cause = ctx.status["pausedBy"], _CAUSES.get(reason)
     return f"{cause} (last change of the plan: {by})" if cause else f"Paused by {by}"
-
-
-def _next_point(ctx: ReconcileContext) -> str:
-    phase = phase_of(ctx.status.phase)
-    if phase is None or phase is PhaseName.NODE_UPGRADE:
-        return "before the next node"
-    return f"before phase {PHASES[PHASES.index(phase) + 1]}"
 
 
 def _began(ctx: ReconcileContext) -> datetime | None:

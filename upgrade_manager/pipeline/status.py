@@ -165,6 +165,11 @@ class StatusPatch:
         """Return the names of the nodes that have an entry."""
         return frozenset(self._nodes())
 
+    @property
+    def has_holds(self) -> bool:
+        """True while a node is recorded to hold before a step."""
+        return any("holds" in (entry or ()) for entry in self._nodes().values())
+
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
         """Move a node forward and set its message; a state never moves back, a warning stays until another message."""
         nodes = self._nodes()

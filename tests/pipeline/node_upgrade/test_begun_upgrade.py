@@ -168,7 +168,7 @@ async def crash_before(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -
     """Let the manager record a step and die before it writes the step."""
     with monkeypatch.context() as crashing:
         crashing.setattr(
-            "upgrade_manager.pipeline.node_upgrade.phase.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
+            "upgrade_manager.pipeline.node_upgrade.effects.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
         )
         with pytest.raises(Conflict):
             await stage.run()

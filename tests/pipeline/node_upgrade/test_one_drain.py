@@ -214,7 +214,7 @@ async def test_recorded_acknowledgement_holds_others_back(
     await stage.finish("n2", "pre-drain")
     with monkeypatch.context() as crashing:
         crashing.setattr(
-            "upgrade_manager.pipeline.node_upgrade.phase.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
+            "upgrade_manager.pipeline.node_upgrade.effects.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
         )
         with pytest.raises(Conflict):
             await stage.run()

@@ -207,7 +207,7 @@ async def test_lost_acknowledgement_is_the_same_request(
     first = await job_uid(stage)
     with monkeypatch.context() as crashing:
         crashing.setattr(
-            "upgrade_manager.pipeline.node_upgrade.phase.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
+            "upgrade_manager.pipeline.node_upgrade.effects.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
         )
         with pytest.raises(Conflict):
             await stage.run()

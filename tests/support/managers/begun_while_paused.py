@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hack.apiserver.history import Entry
 from hack.simulation import Simulation
-from upgrade_manager.api.conditions import PAUSED, PAUSING
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -34,7 +33,7 @@ class BegunWhilePaused:
 
 def holds(plan: Object) -> bool:
     """Return True for a paused plan of which nothing runs."""
-    return objects.text(objects.condition(plan, PAUSED), "reason") not in {"", PAUSING}
+    return bool(objects.status(plan).get("holds"))
 
 
 def begins(collection: str, new: Object, old: Object | None) -> bool:

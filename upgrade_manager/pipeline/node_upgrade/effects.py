@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.facts.holders import Holder
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import Effect, NodeView
+    from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
 
 log = structlog.get_logger(__name__)
@@ -62,6 +62,15 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
         return not await _is_removed(ctx, view, effect) and await _acknowledge(ctx, effect)
     await _apply(ctx, view, effect)
     return True
+
+
+def record_acknowledgement(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
+    """Record the number before the acknowledgement, with the version that the Secret has without it."""
+    for effect in decision.effects:
+        if isinstance(effect, AcknowledgeHook) and effect.number:
+            record = ctx.status.node_requests(view.name)
+            acknowledged = replace(record, acknowledged=effect.number, secret_version=view.secret_version)
+            ctx.status.record_requests(view.name, acknowledged)
 
 
 async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:

@@ -18,13 +18,12 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, may_pause, reads_others, unobserved_beside, with_passing
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
+from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gated, one_at_a_time, starts_upgrade
-from upgrade_manager.pipeline import job_ledger, ledger
+from upgrade_manager.pipeline import job_ledger, ledger, pause
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, holds, missing_nodes, vm_restore
-from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, holder_at_gate, remove_acknowledgements
+from upgrade_manager.pipeline.node_upgrade import drain_entries, effects, held_targets, holds, missing_nodes, vm_restore
 from upgrade_manager.pipeline.node_upgrade.failure import node_failure
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import record_kubernetes, unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.report import (
@@ -206,7 +205,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> Waiting | None:
     await ctx.persist()
     await overrides.apply_overrides(ctx)
     if state.cluster is not None:
-        await remove_acknowledgements(ctx, state.observed.secrets.list())
+        await effects.remove_acknowledgements(ctx, state.observed.secrets.list())
         entry = overrides.strategy_entry(ctx) or {}
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
     overrides.report_changed(ctx, began=None)
@@ -242,12 +241,13 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     absent = {**state.missing, **(await missing_nodes.find_missing_of(ctx, beside) if beside else {})}
     held = {view.name for view, _ in decisions if view.is_held}
     waiting = await held_targets.find_waiting(ctx, state.observed, decisions, held=held) if held else {}
-    decisions, paused = holds.hold(ctx, decisions) if may_pause(spec) else (decisions, {})
+    is_asked = may_pause(spec) or ctx.status.has_holds
+    decisions, paused = holds.hold(ctx, decisions) if is_asked else (decisions, {})
     around = Surroundings.of(
         state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back, paused=paused
     )
     if reads_others(decisions):
-        around = replace(around, holder=await holder_at_gate(ctx))
+        around = replace(around, holder=await effects.holder_at_gate(ctx))
     decisions, closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions, without_target=around.without_target)
     state.closed = with_passing(closed, state.decisions)
@@ -275,7 +275,7 @@ async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
     for view, decision in applied(state.decisions):
         for effect in decision.effects:
             if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
-                await apply_effect(ctx, view, effect)
+                await effects.apply_effect(ctx, view, effect)
             elif isinstance(effect, RestoreVMs) and decision.holds:
                 await vm_restore.start(ctx, view.name, request=view.request)
         if not _gated(view, decision):
@@ -289,15 +289,6 @@ async def _record_requests(ctx: ReconcileContext, decisions: Iterable[Decided]) 
             ctx.status.record_requests(view.name, view.requests)
     if any(view.is_used_up for view, _ in decisions):
         await ctx.persist()
-
-
-def _record_acknowledgement(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
-    """Record the number before the acknowledgement, with the version that the Secret has without it."""
-    for effect in decision.effects:
-        if isinstance(effect, AcknowledgeHook) and effect.number:
-            record = ctx.status.node_requests(view.name)
-            acknowledged = replace(record, acknowledged=effect.number, secret_version=view.secret_version)
-            ctx.status.record_requests(view.name, acknowledged)
 
 
 def _gated(view: NodeView, decision: Decision) -> list[Effect]:
@@ -328,16 +319,7 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     steps = [(view, effect) for view, decision in state.decisions for effect in _gated(view, decision)]
     if not steps:
         return
-    for view, decision in state.decisions:
-        if _gated(view, decision):
-            _record(ctx, view, decision)
-            _record_acknowledgement(ctx, view, decision)
-    progress = await describe_progress(ctx, state)
-    if isinstance(progress, Waiting):
-        ctx.status.waiting(progress.message)
-    begun = [view for view, effect in steps if starts_upgrade(effect)]
-    if begun:
-        await drain_entries.record(ctx, begun)
+    await _describe_steps(ctx, state, begun=[view for view, effect in steps if starts_upgrade(effect)])
     await ctx.persist_pinned()
     if state.single is None:
         found = ctx.informers.interrupted(*_READ_BY_GATE)
@@ -347,10 +329,26 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     # A write that the API server throttles is decided again, because the gate may close meanwhile.
     once = replace(ctx, client=ctx.client.without_retries())
     for view, effect in steps:
-        is_taken = await _still_passes(ctx, state, view, effect) and await apply_effect(once, view, effect)
+        is_taken = await _still_passes(ctx, state, view, effect) and await effects.apply_effect(once, view, effect)
         if not is_taken:
             log.info("gate or hook has changed meanwhile, step not taken", node=view.name)
             ctx.status.record_requests(view.name, view.requests)
+
+
+async def _describe_steps(ctx: ReconcileContext, state: State, *, begun: list[NodeView]) -> None:
+    """Set what the status says once steps pass the gate; the caller writes it before the first of them."""
+    for view, decision in state.decisions:
+        if _gated(view, decision):
+            _record(ctx, view, decision)
+            effects.record_acknowledgement(ctx, view, decision)
+    progress = await describe_progress(ctx, state)
+    if isinstance(progress, Waiting):
+        ctx.status.waiting(progress.message)
+    if begun:
+        await drain_entries.record(ctx, begun)
+    if ctx.status["pausedSince"]:
+        # Other nodes hold.
+        await pause.leave(ctx)
 
 
 async def _still_passes(ctx: ReconcileContext, state: State, view: NodeView, effect: Effect) -> bool:

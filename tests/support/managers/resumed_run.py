@@ -34,8 +34,8 @@ _CREATED = 201
 _DAY = 86_400.0
 #: Kinds that an attempt must not create for what is done.
 _KINDS = {"Job", "Plan", "VirtualMachineImage", "Deployment", "Service"}
-#: The fields that only plans with further attempts have.
-_OF_ATTEMPTS = ("attempt", "attempts")
+#: The fields that only plans with further attempts, or with pauses, have.
+_OF_ATTEMPTS = ("attempt", "attempts", "pauses")
 
 
 @dataclass

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hack.apiserver.handlers import Handlers
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
-_ATTRIBUTES = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+_ATTRIBUTES = ("verb", "group", "resource", "subresource", "namespace", "name")
 
 
 class AuthorizedHandlers:

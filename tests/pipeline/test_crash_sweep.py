@@ -311,12 +311,17 @@ def _tolerant(ending: Ending, case: Case) -> Ending:
 
     The repeated request may come after the ten minutes in which such an event is not counted again.
     """
-    kept = [event for event in ending.events.elements() if not event.startswith("ReconcileError")]
     return replace(
         ending,
-        events=Counter(event.rpartition(" x")[0] if event.startswith(case.warned) else event for event in kept),
+        events=_uncounted(ending.events, case),
+        history=_uncounted(ending.history, case),
         warnings=[warning for warning in ending.warnings if not warning.startswith("ReconcileError")],
     )
+
+
+def _uncounted(events: Counter[str], case: Case) -> Counter[str]:
+    kept = [event for event in events.elements() if not event.startswith("ReconcileError")]
+    return Counter(event.rpartition(" x")[0] if event.startswith(case.warned) else event for event in kept)
 
 
 def _check(ending: Ending, golden: Ending, crash: str) -> None:

@@ -96,7 +96,7 @@ DRAINED_LATE = (
 REBOOTS_LATE = (
     "({}) is not held before its reboot once its Job has begun: pauseBefore Reboot holds Jobs that begin later only"
 )
-HELD = {"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]}
+HELD = {"holds": "before the drain of node-0"}
 
 
 @pytest.mark.rule("control: a hold that is added too late for a node is a warning of the webhook, which names the node")

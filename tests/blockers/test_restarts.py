@@ -56,7 +56,7 @@ async def stalled(die_at: int, *, after: bool) -> tuple[set[str], list[tuple[str
 @pytest.mark.rule("blockers: since survives a restart, and the event is not repeated")
 @pytest.mark.parametrize("share", shares(SHARES))
 async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep) -> None:
-    for number in sweep.points(1, WRITES, share=share, shares=SHARES, stride=6):
+    for number in sweep.points(1, WRITES, share=share, shares=SHARES, stride=18):
         for after in (False, True):
             sinces, events, died = await stalled(number, after=after)
             where = f"died {'after' if after else 'before'} write {number}"

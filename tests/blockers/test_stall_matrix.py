@@ -10,17 +10,23 @@ from tests.support.managers import stall_matrix
 from tests.support.managers.stall_matrix import CELLS, Cell
 from upgrade_manager.api.phases import SUCCEEDED
 
-#: The others run in the full tier.
+#: In the default tier. The full one has those of the first and of the last moment of each component, too.
 FEW = {
     ("scheduler", "ImagePreloading"),
     ("kubelet of a node", "NodeUpgrading"),
     ("upgrade repository", "NodeUpgrading"),
     ("PodDisruptionBudget without disruptions", "ClusterUpgrading"),
 }
-PARAMETERS = [
-    pytest.param(cell, id=cell.id, marks=[] if (cell.component, cell.moment) in FEW else pytest.mark.full)
-    for cell in CELLS
-]
+
+
+def _mark(cell: Cell) -> list[pytest.MarkDecorator]:
+    if (cell.component, cell.moment) in FEW:
+        return []
+    first, *_, last = [one for one in (*CELLS, *CELLS) if one.component == cell.component]
+    return [pytest.mark.full if cell in {first, last} else pytest.mark.exhaustive]
+
+
+PARAMETERS = [pytest.param(cell, id=cell.id, marks=_mark(cell)) for cell in CELLS]
 REGENERATE = "if that is meant: .venv/bin/python -m tests.support.managers.stall_matrix"
 
 

@@ -68,6 +68,7 @@ def test_every_command_is_tried() -> None:
 
 @pytest.mark.rule("status: on a terminal of no size, in Latin-1 and on a full disk no command ends in a traceback")
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_terminal_without_size_and_characters_is_written(tmp_path: Path) -> None:
     variables = {"COLUMNS": "0", "LINES": "0", "PYTHONIOENCODING": "latin-1"}
     async with cluster(tmp_path):
@@ -80,6 +81,7 @@ async def test_terminal_without_size_and_characters_is_written(tmp_path: Path) -
 
 @pytest.mark.rule("status: on a terminal of no size, in Latin-1 and on a full disk no command ends in a traceback")
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_full_disk_is_one_line(tmp_path: Path) -> None:
     disk = os.open("/dev/full", os.O_WRONLY)
     try:

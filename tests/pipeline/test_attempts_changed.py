@@ -95,6 +95,7 @@ async def test_attempt_puts_the_hooks_of_an_edited_strategy_back(edit: dict[str,
 
 
 @pytest.mark.rule("control: an attempt has the toolkit image of its begin, also in the upgrade repository")
+@pytest.mark.full
 async def test_attempt_uses_the_toolkit_image_of_its_begin() -> None:
     async with failed_run("manifests", "") as (stage, work, scenario):
         assert await stage.events("ToolkitImageChosen") != []
@@ -227,6 +228,7 @@ async def test_attempt_goes_on_with_a_worker_beside(what: str, paused: tuple[str
 
 @pytest.mark.rule("control: a node that was uncordoned since its post-drain failed is drained again")
 @pytest.mark.parametrize("uncordoned", [True, False], ids=["uncordoned", "cordoned"])
+@pytest.mark.thin
 async def test_node_that_was_uncordoned_since_is_drained_again(*, uncordoned: bool) -> None:
     """VMs may run there again, which the upgrade of the operating system would stop."""
     async with failed_run("post-drain") as (stage, work, scenario):

@@ -203,11 +203,11 @@ async def refuse(*, interruption: Interruption = UNDISTURBED) -> tuple[Any, ...]
 
 
 @pytest.mark.full
-async def test_successor_refuses_an_attempt() -> None:
+async def test_successor_refuses_an_attempt(sweep: Sweep) -> None:
     *golden, writes = await refuse()
     assert len(golden[3]) == 2
     assert golden[2] == []
-    for number in range(1, writes + 1):
+    for number in sweep.points(1, writes, stride=5):
         for interruption in (Interruption(die_at=number, after=True), Interruption(lose_at=number)):
             *ending, _ = await refuse(interruption=interruption)
             assert ending == golden, interruption

@@ -229,6 +229,12 @@ DEFAULT = [
 ]
 
 
+def _marks(name: str, how: str) -> list[pytest.MarkDecorator]:
+    if (name, how) in DEFAULT:
+        return []
+    return [pytest.mark.exhaustive if how == BEFORE else pytest.mark.full]
+
+
 async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str]]:
     """Return the end of a run, and the writes of its first manager."""
     async with Simulation(case.scenario, scale=0) as simulation, asyncio.TaskGroup() as group:
@@ -288,7 +294,7 @@ def _interruption(how: str, write: int) -> Interruption:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "how"),
-    [pytest.param(*run, id=", ".join(run), marks=[] if run in DEFAULT else pytest.mark.full) for run in RUNS],
+    [pytest.param(*run, id=", ".join(run), marks=_marks(*run)) for run in RUNS],
 )
 async def test_interruption_only_delays_the_end(name: str, how: str, sweep: Sweep) -> None:
     case = CASES[name]

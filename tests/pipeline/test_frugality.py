@@ -190,6 +190,7 @@ def test_healthy_upgrade_makes_no_other_requests() -> None:
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["own", "harvester"])
+@pytest.mark.thin
 def test_survey_makes_no_other_requests(monkeypatch: pytest.MonkeyPatch, *, is_own: bool) -> None:
     options = OWN if is_own else RunOptions()
     counted = virtual_time.run(_counted(options=options, spec=NO_PRELOAD))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.test_plan_pauses import DEFAULTS, NIGHT, upgrade
+from tests.pipeline.test_plan_pauses import BREAK, DEFAULTS, upgrade
 from tests.support.managers.begun_while_paused import holds
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
@@ -56,10 +56,10 @@ async def until_held(stage: UpgradeRun, node: str, point: str) -> None:
 EARLY = " (with Harvester's toolkit already before the Job that upgrades its system)"
 
 
-async def assert_held_for_a_night(stage: UpgradeRun, node: str, point: str, *, who: str) -> None:
+async def assert_held(stage: UpgradeRun, node: str, point: str, *, who: str, seconds: float = BREAK) -> None:
     """Check that the node holds there, that nothing is a blocker, and that the condition says what to do."""
     await until_held(stage, node, point)
-    await asyncio.sleep(NIGHT)
+    await asyncio.sleep(seconds)
     plan = await stage.plan()
     assert _is_held(plan, node=node, point=point)
     status, reason, message = condition(plan, "Paused")
@@ -77,7 +77,7 @@ async def test_plan_pauses_after_nodes() -> None:
     async with upgrade("three-nodes", with_option(pauseAfter=1)) as stage:
         for after, where in ((1, "the drain of node-2"), (2, "the drain of node-1"), (3, "phase ImageCleanup")):
             await stage.until_plan(partial(_has_paused, after=after))
-            await asyncio.sleep(NIGHT)
+            await asyncio.sleep(BREAK)
             plan = await stage.plan()
             assert upgraded_nodes(objects.status(plan)) == after
             status, reason, message = condition(plan, "Paused")
@@ -89,6 +89,7 @@ async def test_plan_pauses_after_nodes() -> None:
 
 
 @pytest.mark.rule("control: pauseAfter pauses the upgrade after so many nodes, until it is raised or removed")
+@pytest.mark.full
 async def test_removal_of_the_canary_lets_no_node_begin() -> None:
     async with upgrade("three-nodes", with_option(pauseAfter=1)) as stage:
         await stage.until_plan(partial(_has_paused, after=1))
@@ -98,7 +99,7 @@ async def test_removal_of_the_canary_lets_no_node_begin() -> None:
         await client.delete(MACHINES, objects.name(machine), namespace=objects.namespace(machine))
         await client.delete(NODES, canary)
         before = len(stage.ledger.created)
-        await asyncio.sleep(NIGHT)
+        await asyncio.sleep(BREAK)
         assert condition(await stage.plan(), "Paused")[:2] == ("True", "PauseAfter")
         assert [name for path, name in stage.ledger.created[before:] if path.endswith("/jobs")] == []
         assert set(node_states(await stage.plan()).values()) == {"PostDrained", "ImagePreloaded"}
@@ -109,16 +110,17 @@ async def test_removal_of_the_canary_lets_no_node_begin() -> None:
 @pytest.mark.parametrize(
     ("kind", "before_reboot"), [("harvester", "PreDrained"), ("own", "PostDraining")], ids=["harvester", "own"]
 )
+@pytest.mark.thin
 async def test_each_node_holds_before_its_steps(kind: str, before_reboot: str) -> None:
     async with upgrade(
         "three-nodes", with_option(pauseBefore=["Drain", "Reboot"]), options=OWN if kind == "own" else DEFAULTS
     ) as stage:
         for node in ORDER:
-            who = "alice" if node == ORDER[0] else "bob"
-            await assert_held_for_a_night(stage, node, "Drain", who=who)
+            who, seconds = ("alice", BREAK) if node == ORDER[0] else ("bob", 60.0)
+            await assert_held(stage, node, "Drain", who=who, seconds=seconds)
             assert node_states(await stage.plan())[node] == "ImagePreloaded"
             await let_past(stage, f"{node}:Drain")
-            await assert_held_for_a_night(stage, node, "Reboot", who="bob")
+            await assert_held(stage, node, "Reboot", who="bob", seconds=seconds)
             assert node_states(await stage.plan())[node] == before_reboot
             await let_past(stage, f"{node}:Reboot")
         plan = await stage.succeed()
@@ -136,7 +138,7 @@ async def test_only_node_holds_before_its_steps(kind: str) -> None:
         "one-node", with_option(pauseBefore=["Drain", "Reboot"]), options=OWN if kind == "own" else DEFAULTS
     ) as stage:
         for point in ("Drain", "Reboot"):
-            await assert_held_for_a_night(stage, "node-0", point, who="alice" if point == "Drain" else "bob")
+            await assert_held(stage, "node-0", point, who="alice" if point == "Drain" else "bob")
             await let_past(stage, f"node-0:{point}")
         await stage.until("NodeUpgraded", "CleaningUp", "Succeeded")
 
@@ -158,7 +160,7 @@ async def test_hold_added_while_a_job_runs_is_for_later_nodes(kind: str) -> None
 
 async def test_steps_that_no_longer_hold_go_on() -> None:
     async with upgrade("three-nodes", with_option(pauseBefore=["Drain"])) as stage:
-        await assert_held_for_a_night(stage, "node-0", "Drain", who="alice")
+        await assert_held(stage, "node-0", "Drain", who="alice")
         await stage.patch(spec={"nodeUpgradeOption": {"pauseBefore": None}})
         plan = await stage.succeed()
         assert condition(plan, "Paused")[0] == ""
@@ -170,7 +172,7 @@ async def test_entry_of_a_node_that_does_not_hold_is_removed() -> None:
     async with upgrade("three-nodes", with_option(pauseBefore=["Drain"])) as stage:
         await stage.until_recorded("ISODownloading")
         await let_past(stage, "node-0:Drain")
-        await assert_held_for_a_night(stage, "node-0", "Drain", who="bob")
+        await assert_held(stage, "node-0", "Drain", who="bob")
         await let_past(stage, "node-2:Drain", "node-0:Reboot")
         await asyncio.sleep(60)
         assert node_states(await stage.plan())["node-0"] == "ImagePreloaded"

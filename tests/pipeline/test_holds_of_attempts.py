@@ -11,7 +11,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.test_holds import let_past, until_held
-from tests.pipeline.test_plan_pauses import NIGHT
+from tests.pipeline.test_plan_pauses import BREAK
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.begun_while_paused import BegunWhilePaused, holds
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states
@@ -62,10 +62,11 @@ async def resumed(
         pytest.param("post-drain", "PostDraining", "before the post-drain Job of node-2", id="post-drain"),
     ],
 )
+@pytest.mark.thin
 async def test_job_of_the_failed_node_holds(job: str, state: str, where: str) -> None:
     async with resumed(job, pauseAfter=1) as stage:
         await stage.until_plan(holds)
-        await asyncio.sleep(NIGHT)
+        await asyncio.sleep(BREAK)
         plan = await stage.plan()
         assert node_states(plan) == {"node-0": "PostDrained", "node-1": "ImagePreloaded", "node-2": state}
         status, reason, message = condition(plan, "Paused")
@@ -81,10 +82,11 @@ async def test_job_of_the_failed_node_holds(job: str, state: str, where: str) ->
 
 
 @pytest.mark.rule("control: pauseBefore holds each node before its drain and its reboot, until a user lets it go on")
+@pytest.mark.full
 async def test_repeated_pre_drain_of_the_failed_node_holds() -> None:
     async with resumed("pre-drain", pauseBefore=["Drain"]) as stage:
         await until_held(stage, "node-2", "Drain")
-        await asyncio.sleep(NIGHT)
+        await asyncio.sleep(BREAK)
         plan = await stage.plan()
         assert node_states(plan) == {"node-0": "PostDrained", "node-1": "ImagePreloaded", "node-2": "PreDraining"}
         assert condition(plan, "Paused")[:2] == ("True", "PauseBefore")
@@ -129,7 +131,7 @@ async def test_node_that_held_at_the_failure_holds_up_no_attempt() -> None:
 async def test_repeated_job_of_the_only_node_holds() -> None:
     async with resumed("single-node-upgrade", name="one-node", pauses=1, pauseBefore=["Drain"]) as stage:
         await until_held(stage, "node-0", "Drain")
-        await asyncio.sleep(NIGHT)
+        await asyncio.sleep(BREAK)
         plan = await stage.plan()
         assert node_states(plan) == {"node-0": "SingleNodeUpgrading"}
         assert condition(plan, "Paused")[:2] == ("True", "PauseBefore")

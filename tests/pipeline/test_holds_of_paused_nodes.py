@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipeline.test_holds import assert_held_for_a_night, let_past, with_option
+from tests.pipeline.test_holds import assert_held, let_past, with_option
 from tests.pipeline.test_plan_pauses import DEFAULTS, upgrade
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import UpgradeRun, node_states
@@ -33,8 +33,9 @@ async def let_begin(stage: UpgradeRun, points: list[str]) -> None:
 
 
 @pytest.mark.rule("control: a Job that was suspended before pauseBefore was set holds as one that begins afterwards")
-@pytest.mark.parametrize("points", [[REBOOT], [DRAIN, REBOOT], [DRAIN]], ids=["reboot", "both", "drain"])
+@pytest.mark.parametrize("points", [[DRAIN, REBOOT], [REBOOT], [DRAIN]], ids=["both", "reboot", "drain"])
 @pytest.mark.parametrize("kind", ["harvester", "own"])
+@pytest.mark.thin
 async def test_suspended_job_of_the_only_node_holds(kind: str, points: list[str]) -> None:
     options = OWN if kind == "own" else DEFAULTS
     async with upgrade("one-node", with_option(pauseNodes=["node-0"]), options=options) as stage:
@@ -44,7 +45,7 @@ async def test_suspended_job_of_the_only_node_holds(kind: str, points: list[str]
         assert ANNOTATION_HOLDS not in objects.annotations_of(before)
         await let_begin(stage, points)
         for number, point in enumerate(points):
-            await assert_held_for_a_night(stage, "node-0", point, who="bob" if number else "carol")
+            await assert_held(stage, "node-0", point, who="bob" if number else "carol")
             # Only a Job that is about to begin is replaced, and Harvester's toolkit does not hold by itself.
             is_replaced, found = point == REBOOT and kind == "own", await job(stage)
             assert (objects.uid(found) != objects.uid(before)) is is_replaced

@@ -37,6 +37,7 @@ async def _die_between_causes(stage: UpgradeRun) -> None:
 
 @pytest.mark.rule("control: a pause whose cause changes leaves nothing, also when the manager is killed in between")
 @pytest.mark.parametrize("left", [None, {"pauseAfter": 2}], ids=["no pause is left", "a later pause is left"])
+@pytest.mark.thin
 async def test_manager_is_killed_between_two_causes(left: dict[str, Any] | None) -> None:
     async with Simulation(RECOVERY_OFF) as simulation:
         stage = await UpgradeRun.set_up(simulation)

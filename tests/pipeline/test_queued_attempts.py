@@ -98,6 +98,7 @@ def _observed(written: list[Object], collection: str, entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"paused": True}], ids=["alone", "with a paused attempt before it"])
+@pytest.mark.thin
 async def test_paused_attempt_holds_up_no_other_plan(spec: dict[str, Any]) -> None:
     async with failed(fault("manifests")) as (stage, scenario):
         scenario.repair()
@@ -163,6 +164,7 @@ async def test_attempt_mends_what_the_failure_left_half_way() -> None:
 
 
 @pytest.mark.rule("pipeline: a history stays complete until the next attempt begins")
+@pytest.mark.full
 async def test_failed_attempt_is_refused_after_a_day() -> None:
     async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
         before = objects.status(await stage.plan())["nodeUpgradeStatuses"]

@@ -236,6 +236,7 @@ async def test_deleted_job_ends_the_wait_of_the_deletion() -> None:
     "nodes: the next plan gives back the update methods that a deleted plan has left",
 )
 @pytest.mark.parametrize("fails", [True, False], ids=["fails in its checks", "succeeds"])
+@pytest.mark.thin
 async def test_job_that_takes_long_leaves_the_list_to_the_next_plan(*, fails: bool) -> None:
     async with Simulation(RepairableScenario.of(**WRITING, **LONG)) as simulation:
         stage = await UpgradeRun.set_up(simulation)

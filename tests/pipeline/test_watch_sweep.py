@@ -107,9 +107,9 @@ MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 #: The events are dealt out to so many tests, which may run at the same time.
 SHARES = 2
 #: The distance between two events: there are far more of them than of writes.
-STRIDE = 30
+STRIDE = 60
 #: The distance between two events of the default tier, in strides.
-THIN = 8
+THIN = 4
 
 
 async def upgrade(event: int = 0, *, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:

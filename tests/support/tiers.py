@@ -2,10 +2,10 @@
 
 | tier | holds |
 |---|---|
-| default | tests not marked `full`; of tests marked `thin` the first case, of files marked `sampled` two tests |
+| default | the full tier without tests marked `full`; of `thin` ones the first case, of `sampled` files two tests |
 | fast | of the default tier, the first case of three tests of each file, of files marked `sampled` of one |
 | full | the default tier and tests marked `full`: all that needs no real control plane |
-| sweep | the full tier, with sweeps that visit every point |
+| sweep | the full tier and tests marked `exhaustive`, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
 | real-full | all of these |
 | display, image, host | tests marked so, which no other tier has; `make images-debian` runs those of the image |
@@ -36,6 +36,7 @@ FAST, DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE, HOST = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
+    "exhaustive: the test is in the tier `sweep` only, for a full one has another that fails with it",
     "sampled: only the first two tests of the file are in the default tier",
     "thin: only the first case of the test is in the default tier, and in the real one",
     "real_loop: the test needs sockets or processes, so time is real",
@@ -124,6 +125,8 @@ def _in_tier(item: pytest.Item, tier: str) -> bool:
     if tier in {IMAGE, HOST}:
         return True
     if (server_of(item) == REAL) != _is_real(tier):
+        return False
+    if tier not in {SWEEP, REAL_FULL} and item.get_closest_marker("exhaustive") is not None:
         return False
     return tier not in _SAMPLES or item.get_closest_marker("full") is None
 

@@ -30,9 +30,12 @@ pytestmark = pytest.mark.sampled
 #: Virtual seconds until a blocker must be there.
 LATEST = 1900.0
 CLEARED = "The blocker is cleared"
-#: The others run in the full tier.
+#: The others run in the full tier, but for every second one: the stall matrix and the screens of incidents have them.
 FEW = {"suc"}
-NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in STALLS]
+NAMES = [
+    pytest.param(name, marks=() if name in FEW else pytest.mark.full if number % 2 else pytest.mark.exhaustive)
+    for number, name in enumerate(STALLS)
+]
 
 
 #: A machine without kubectl.

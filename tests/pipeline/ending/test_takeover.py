@@ -303,8 +303,9 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
 @pytest.mark.parametrize(
     ("manager", "point"),
     [
-        pytest.param(*run, id=", ".join(run), marks=[] if run in SAMPLE else pytest.mark.full)
-        for run in product((Earlier.ANNOTATIONS, Earlier.GO), LATER)
+        pytest.param(*run, id=", ".join(run), marks=[] if run in SAMPLE else marks)
+        for number, run in enumerate(product((Earlier.ANNOTATIONS, Earlier.GO), LATER))
+        for marks in [pytest.mark.exhaustive if number % 2 else pytest.mark.full]
     ],
 )
 async def test_plan_of_each_manager_ends_as_its_own(simulate: Simulate, manager: Earlier, point: str) -> None:

@@ -73,11 +73,12 @@ async def _taken_over(interruption: Interruption = UNDISTURBED) -> tuple[list[st
 
 @pytest.mark.rule("control: a plan that passes its checks takes over, once, wherever its manager is killed")
 @pytest.mark.timeout(600)
+@pytest.mark.full
 async def test_successor_takes_over_wherever_its_manager_dies(sweep: Sweep) -> None:
     writes, golden = await _taken_over()
     taking = [number for number, write in enumerate(writes, 1) if "/upgradeplans/upgrade/status" in write]
     assert len(taking) == 2
-    for write in sweep.points(taking[0] - 2, taking[-1] + 1, stride=2):
+    for write in sweep.points(taking[0] - 2, taking[-1] + 1, stride=7):
         _, found = await _taken_over(Interruption(die_at=write, after=True))
         assert found == golden, f"killed after write {write}: {writes[write - 1]}"
 

@@ -122,6 +122,7 @@ async def set_stop(stage: UpgradeRun, _: str) -> None:
         pytest.param(migrate, annotate_stop, ["second"], ["second"], id="migration-annotation"),
     ],
 )
+@pytest.mark.thin
 async def test_stuck_vms_wait_for_decisions(
     first: Decision, second: Decision, off: list[str], by_upgrade: list[str]
 ) -> None:
@@ -180,6 +181,7 @@ async def test_annotation_keeps_a_vm_that_stop_would_stop() -> None:
 
 
 @pytest.mark.rule("nodes: a wait for a VM's user survives tries of the Job and restarts of the manager")
+@pytest.mark.full
 async def test_wait_survives_tries_and_restarts() -> None:
     async with Simulation(scenario("left")) as simulation:
         stage = await begun(simulation)
@@ -201,6 +203,7 @@ async def test_wait_survives_tries_and_restarts() -> None:
 
 
 @pytest.mark.rule("control: a Job whose plan was deleted or replaced stops no VM, and does not reboot from a hold")
+@pytest.mark.full
 async def test_new_plan_of_that_name_stops_no_vm_of_the_old_job() -> None:
     async with Simulation(scenario("left")) as simulation:
         stage = await begun(simulation)
@@ -243,6 +246,7 @@ async def test_wait_that_comes_later_is_reported_as_ignored() -> None:
 
 
 @pytest.mark.rule("nodes: an invalid policy of a VM is named where the VM holds up its node, as by an event")
+@pytest.mark.full
 async def test_invalid_annotation_is_named_until_it_is_corrected() -> None:
     async with Simulation(scenario("db")) as simulation:
         stage = await begun(simulation)

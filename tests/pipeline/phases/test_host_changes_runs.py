@@ -63,6 +63,7 @@ async def labels(stage: UpgradeRun) -> list[str]:
         pytest.param("one-node", HARVESTERS, [PRELOAD, CLEANUP], id="one, Harvester's toolkit"),
     ],
 )
+@pytest.mark.thin
 async def test_hosts_are_changed_around_the_jobs(scenario: str, options: RunOptions, plans: list[str]) -> None:
     async with Simulation(scenario) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=options)
@@ -157,6 +158,7 @@ async def test_deletion_leaves_nothing_on_hosts(plan: str) -> None:
 
 @pytest.mark.rule("workloads: a host that is off keeps its file or hold for ten minutes of attempts, then it is named")
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["failed", "deleted"])
+@pytest.mark.thin
 async def test_host_that_is_off_is_named_and_passed_on(*, is_deleted: bool) -> None:
     scenario = RepairableScenario.of(**fault("post-drain"), node_faults={"lost_on_reboot": [OFF]})
     async with Simulation(scenario) as simulation:
@@ -184,6 +186,7 @@ async def test_host_that_is_off_is_named_and_passed_on(*, is_deleted: bool) -> N
         assert entries(plan) == []
 
 
+@pytest.mark.full
 async def test_second_plan_of_a_long_name_works() -> None:
     async with Simulation() as simulation:
         stage = replace(await UpgradeRun.set_up(simulation, name="p" * 70), options=OWN)

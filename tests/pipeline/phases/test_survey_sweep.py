@@ -119,7 +119,7 @@ async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
     ]
     first, last = golden.marks
     points = list(product(range(first, last + 2), interruptions))
-    for write, interruption in sweep.some(points, beginning=list(STORIES).index(name), stride=15):
+    for write, interruption in sweep.some(points, beginning=list(STORIES).index(name), stride=35):
         ending = await run(story, interruption(write))
         assert ending == golden, f"write {write} of {last}: {golden.writes[write - 1]}"
 
@@ -130,7 +130,7 @@ async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
 async def test_deletion_during_the_survey_leaves_nothing(name: str, sweep: Sweep) -> None:
     story = STORIES[name]
     first, last = (await GOLDEN.of(name)).marks
-    for number in sweep.some(range(first, last + 1), beginning=first, stride=6):
+    for number in sweep.some(range(first, last + 1), beginning=first, stride=12):
         async with Simulation(RepairableScenario.of(**story.changes)) as simulation:
             stage = replace(await UpgradeRun.set_up(simulation), options=story.options)
             async with stage.life() as life:

@@ -1,6 +1,6 @@
 """The density of a sweep: every point of a run in the tier `sweep`, else every few, the same ones each time.
 
-The default tier visits a third of these, at most.
+The default tier visits half of these, at most.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from _pytest.mark import ParameterSet
 from tests.support import tiers
 
 #: The distance between two points of the full tier.
-STRIDE = 36
+STRIDE = 72
 #: The distance between two points of the default tier, in strides.
-THIN = 3
+THIN = 2
 #: The distance between the first points of two rows: it has no divisor in common with the stride.
 _ROW = 7
 _Point = TypeVar("_Point")

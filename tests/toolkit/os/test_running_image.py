@@ -77,6 +77,7 @@ async def test_fallback_that_runs_survives_a_failure(tmp_path: Path, state: dict
 
 
 @pytest.mark.parametrize("is_cut", [False, True], ids=["the next Pod continues", "the host loses its power"])
+@pytest.mark.thin
 async def test_fallback_survives_a_kill_at_every_effect(tmp_path: Path, sweep: Sweep, *, is_cut: bool) -> None:
     async with os_world(tmp_path) as world:
         boot_fallback(world)

@@ -22,7 +22,7 @@ from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
 from hack.control_plane.backend import RealBackend
-from hack.control_plane.control_plane import ADMIN, free_port
+from hack.control_plane.control_plane import ADMIN, CONTROLLER_MANAGER, free_port
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.processes import process_group
 from hack.simulation import Simulation
@@ -46,18 +46,27 @@ METRICS_INTERVAL = 0.02
 START_TIMEOUT = 60.0
 
 
+#: Of kube-controller-manager beside simulated controllers, which leave dependents of deleted objects to it.
+GARBAGE_COLLECTOR = ("garbage-collector-controller",)
+
+
 class SimulatedBackend(RealBackend):
-    """A real API server with simulated controllers: the real ones batch Job events for a second."""
+    """A real API server with simulated controllers: the real ones batch Job events for a second.
+
+    Its control plane has the controllers of `GARBAGE_COLLECTOR`.
+    """
 
     has_controllers = False
+    _processes = (CONTROLLER_MANAGER,)
 
     async def on_crds_established(self) -> None:
-        """Create the service accounts without which the server admits no Pod."""
+        """Create the service accounts without which the server admits no Pod, and start the garbage collector."""
         client = Client(self.transport, user_agent="bench", random=Random(0))
         for namespace in (HARVESTER_SYSTEM, CATTLE_SYSTEM):
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             metadata = {"name": "default", "namespace": namespace}
             await client.create(SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await super().on_crds_established()
 
 
 @dataclass(frozen=True, slots=True)

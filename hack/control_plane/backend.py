@@ -59,6 +59,8 @@ class RealBackend:
 
     has_controllers = True
     concurrency = 16
+    #: The processes beside the API server.
+    _processes: tuple[str, ...] = CONTROLLERS
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -112,20 +114,19 @@ class RealBackend:
 
     def _start_controllers(self) -> None:
         self._plane.configure(UPGRADE_CONTROLLER, **flags.upgrade_controller(self._settings))
-        for name in CONTROLLERS:
+        for name in self._processes:
             self._plane.start(name)
             (self._plane.pause if name in self._paused else self._plane.resume)(name)
 
     async def stop_api_server(self) -> None:
         """Kill it, and the controllers with it: they would retry ever more rarely."""
-        for name in (API_SERVER, *CONTROLLERS):
+        for name in (API_SERVER, *self._processes):
             await asyncio.to_thread(self._plane.kill, name)
 
     async def start_api_server(self) -> None:
         """Start what was killed."""
         await asyncio.to_thread(self._plane.start, API_SERVER)
-        if self.has_controllers:
-            await asyncio.to_thread(self._start_controllers)
+        await asyncio.to_thread(self._start_controllers)
 
     async def objects(self) -> list[Object]:
         """Return every object of every kind."""

@@ -78,11 +78,20 @@ class ControlPlane:
     """Runs etcd and kube-apiserver while its context is entered; `start` adds controllers.
 
     Calls block until they have succeeded. All data is in one temporary folder, which is removed however this process
-    ends. `api_flags` are added to kube-apiserver's. Raises ControlPlaneError.
+    ends. `api_flags` are added to kube-apiserver's; kube-controller-manager runs `controllers`. Raises
+    ControlPlaneError.
     """
 
-    def __init__(self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        assets: Assets,
+        *,
+        accounts: tuple[Account, ...] = (),
+        api_flags: tuple[str, ...] = (),
+        controllers: tuple[str, ...] = flags.CONTROLLERS,
+    ) -> None:
         self.assets = assets
+        self._controllers = controllers
         self._api_flags = api_flags
         self._accounts = (ADMIN, *accounts)
         self._authority = Authority(now=datetime.now(UTC))
@@ -247,7 +256,7 @@ class ControlPlane:
             return [str(path), CATTLE_SYSTEM, name]
         if name == SCHEDULER:
             return flags.scheduler(kubeconfig=path)
-        return flags.controller_manager(folder=self.folder, kubeconfig=path)
+        return flags.controller_manager(folder=self.folder, kubeconfig=path, controllers=self._controllers)
 
     def _ready_file(self, name: str) -> Path:
         """Return the file that our program of the system-upgrade-controller writes when it is ready."""

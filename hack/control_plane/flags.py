@@ -82,11 +82,11 @@ def api_server(*, folder: Path, port: int, etcd: int) -> list[str]:
     ]
 
 
-def controller_manager(*, folder: Path, kubeconfig: Path) -> list[str]:
-    """Return the flags for the controllers that are needed, without rate limit and port."""
+def controller_manager(*, folder: Path, kubeconfig: Path, controllers: Iterable[str]) -> list[str]:
+    """Return the flags for these controllers, without rate limit and port."""
     return [
         f"--kubeconfig={kubeconfig}",
-        f"--controllers={','.join(CONTROLLERS)}",
+        f"--controllers={','.join(controllers)}",
         f"--service-account-private-key-file={folder / 'service-account.key'}",
         "--leader-elect=false",
         "--secure-port=0",

@@ -89,7 +89,7 @@ test-host: setup ## Boot a node in a virtual machine, on Debian as root, and upg
 
 .PHONY: sweep
 sweep: setup ## Crash managers at every write, and lose every event of a watch: hours; the full tier visits a part of them
-	@$(PYTEST) --tier sweep $$(grep -rlE '(sweep: Sweep|Sweep\(|mark.exhaustive)' tests --include='test_*.py') $(TEST_ARGS)
+	@$(PYTEST) --tier sweep $$(grep -rlE '(sweep: Sweep|Sweep\(|mark.exhaustive|mark.thin)' tests --include='test_*.py') $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once (about 6 minutes)

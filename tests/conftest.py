@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import io
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     return tiers.has_no_test(collection_path, config.getoption("tier")) or None
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:  # noqa: ARG001  # the hook's signature
+    """Return one worker more than processors: some tests wait for processes."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -51,7 +51,7 @@ NOT_MENDED = {
     "failed-iso": "the simulated server of the ISO stays broken",
     "failed-disk": "the simulated disk stays full",
 }
-#: In the default tier.
+#: In the default tier; the full tier has every second one of the others, too.
 FEW = {"unschedulable", "failed-os"}
 #: Their commands have quotes and substitutions, which shells may read differently.
 QUOTING = {"pdb", "webhook", "hook-foreign", "volume", "repository", "paused"}
@@ -60,11 +60,11 @@ CASES = [
         name,
         shell,
         marks=[
-            *([] if name in FEW else [pytest.mark.full]),
+            *([] if name in FEW else [pytest.mark.exhaustive if number % 2 else pytest.mark.full]),
             pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is not installed"),
         ],
     )
-    for name in INCIDENTS
+    for number, name in enumerate(INCIDENTS)
     for shell in ("bash", "zsh")
     if shell == "bash" or name in FEW | QUOTING
 ]

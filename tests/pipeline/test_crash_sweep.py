@@ -232,7 +232,8 @@ DEFAULT = [
 def _marks(name: str, how: str) -> list[pytest.MarkDecorator]:
     if (name, how) in DEFAULT:
         return []
-    return [pytest.mark.exhaustive if how == BEFORE else pytest.mark.full]
+    is_like_another = how == BEFORE or (name in ORDINARY and CASES[name].spec == BY_IMAGE and how == LOST)
+    return [pytest.mark.exhaustive if is_like_another else pytest.mark.full]
 
 
 async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str]]:

@@ -283,8 +283,10 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else [pytest.mark.full])
-        for one in product(STORIES, (AFTER, LOST))
+        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else [marks])
+        for number, one in enumerate(product(STORIES, (AFTER, LOST)))
+        # A kill and a lost response by turns.
+        for marks in [pytest.mark.full if number % 4 in {0, 3} else pytest.mark.exhaustive]
     ],
 )
 async def test_interruption_loses_no_debt(name: str, how: str, sweep: Sweep) -> None:

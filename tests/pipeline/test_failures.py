@@ -234,6 +234,7 @@ async def assert_ended(stage: UpgradeRun, plan: Object, failure: Failure, before
 
 @pytest.mark.rule("api: ImageCleanup cannot fail")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_images_that_stay_do_not_fail_the_upgrade(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**fault("image-cleanup", SECOND))) as simulation:
         before = await overridden_settings(simulation)

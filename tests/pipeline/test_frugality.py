@@ -206,7 +206,7 @@ async def _no_survey(*_: object, **__: object) -> Completed:
 
 @pytest.mark.full
 def test_requests_for_each_node_are_bounded() -> None:
-    three, ten, thirty = (virtual_time.run(_requests(nodes)) for nodes in (3, 10, 30))
-    fewer, more = (ten - three) / 7, (thirty - ten) / 20
+    three, eight, twenty = (virtual_time.run(_requests(nodes)) for nodes in (3, 8, 20))
+    fewer, more = (eight - three) / 5, (twenty - eight) / 12
     assert max(fewer, more) <= EACH_NODE
     assert more <= FLAT * fewer

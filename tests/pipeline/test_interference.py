@@ -36,6 +36,7 @@ def progress(plan: Any) -> str:
 
 @pytest.mark.rule("nodes: a hook that is set again on an upgraded node runs another pre-drain Job, one node at a time")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining", node="node-2")
@@ -52,6 +53,7 @@ async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
 
 @pytest.mark.rule("nodes: drain hooks that others remove are added again, without another generation")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_removed_hooks_are_added_again(simulate: Simulate) -> None:
     removed = {"controlPlaneConcurrency": "3"}
     async with simulate() as simulation:
@@ -118,6 +120,7 @@ async def test_replaced_plan_gives_settings_back(simulate: Simulate, end: str) -
     "nodes: a pre-drain value that changes while the Job runs is acknowledged in its latest form",
 )
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_users_strategy_is_kept(simulate: Simulate) -> None:
     """The drain options change while the pre-drain Job runs, and are acknowledged as they are."""
     async with simulate() as simulation:
@@ -159,6 +162,7 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
 @pytest.mark.servers
 @pytest.mark.parametrize(("verb", "resource"), [("create", "virtualmachineimages.*"), ("patch", "addons.*")])
 @pytest.mark.thin
+@pytest.mark.real_full
 async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str, resource: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         allow = stage.refuse(verb, resource, status=409, reason="Conflict")
@@ -171,6 +175,7 @@ async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str, resou
 @pytest.mark.servers
 @pytest.mark.parametrize("list_", ["preDrainHooks", "postDrainHooks"])
 @pytest.mark.thin
+@pytest.mark.real_full
 async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining")

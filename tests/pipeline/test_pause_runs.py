@@ -64,6 +64,7 @@ async def until_state(stage: UpgradeRun, node: str, state: str) -> Object:
     "nodes: the Progressing message names paused nodes",
 )
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation, started(simulation, pausing(SECOND)) as stage:
         await until_state(stage, SECOND, "UpgradePaused")

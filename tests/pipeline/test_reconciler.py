@@ -360,12 +360,13 @@ async def test_queued_plan_and_its_deletion_change_nothing(simulate: Simulate) -
 
 @pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
     async with simulate(scale=0.1) as simulation, started(simulation) as stage:
 
         async def interval() -> object:
-            setting = "replica-replenishment-wait-interval"
-            return (await stage.client.get(LONGHORN_SETTINGS, setting, namespace="longhorn-system"))["value"]
+            name, namespace = "replica-replenishment-wait-interval", "longhorn-system"
+            return (await stage.client.get(LONGHORN_SETTINGS, name, namespace=namespace))["value"]
 
         async def is_overridden() -> bool:
             return await interval() != original
@@ -383,9 +384,7 @@ async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulat
         assert stage.ledger.conflicts == []
 
 
-@pytest.mark.parametrize(
-    ("away", "repeated"), [pytest.param(1.0, True, id="a moment"), pytest.param(5400.0, False, id="an hour and a half")]
-)
+@pytest.mark.parametrize(("away", "repeated"), [(1.0, True), (5400.0, False)], ids=["a moment", "90 minutes"])
 async def test_events_of_recent_phases_are_replayed_on_start(away: float, *, repeated: bool) -> None:
     async with Simulation() as simulation:
         async with started(simulation, {"version": "v9.9.9"}) as stage:

@@ -44,6 +44,7 @@ async def is_refusal_reported(stage: UpgradeRun) -> bool:
     ],
 )
 @pytest.mark.thin
+@pytest.mark.real_full
 async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, status: int, reason: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         allow = stage.refuse("deletecollection", "services", status=status, reason=reason)

@@ -122,6 +122,7 @@ async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, di
 @pytest.mark.parametrize("phase", ["RepoCreating", "PostDraining"])
 @pytest.mark.servers
 @pytest.mark.thin
+@pytest.mark.real_full
 async def test_deleted_image_is_imported_again(simulate: Simulate, phase: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.reach(phase)

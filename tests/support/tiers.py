@@ -4,10 +4,10 @@
 |---|---|
 | default | the full tier without tests marked `full`; of `thin` ones the first case, of `sampled` files two tests |
 | fast | of the default tier, the first case of three tests of each file, of files marked `sampled` of one |
-| full | the default tier and tests marked `full`: all that needs no real control plane |
+| full | tests that need no real control plane; of `thin` ones every second case |
 | sweep | the full tier and tests marked `exhaustive`, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
-| real-full | all of these |
+| real-full | all of these, and tests marked `real_full` |
 | display, image, host | tests marked so, which no other tier has; `make images-debian` runs those of the image |
 
 A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,9 +39,10 @@ MARKERS = (
     "full: the test is left out of the default tier",
     "exhaustive: the test is in the tier `sweep` only, for a full one has another that fails with it",
     "sampled: only the first two tests of the file are in the default tier",
-    "thin: only the first case of the test is in the default tier, and in the real one",
+    "thin: the default and the real tier have only the first case of the test, the full one every second",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
+    "real_full: on the real API server the test is in the tier `real-full` only",
     "long: the test takes a minute or more of real time, so the real tier starts it first",
     "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
@@ -98,7 +100,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other tiers."""
     tier = config.getoption("tier")
     candidates = [item for item in items if _in_tier(item, tier)]
-    selected = list(_first_cases(candidates, of_all=tier == FAST)) if tier in {FAST, DEFAULT, REAL} else candidates
+    selected = list(_cases(candidates, tier))
     if tier in _SAMPLES:
         selected = list(_samples(selected, tier))
     chosen = set(selected)
@@ -128,17 +130,24 @@ def _in_tier(item: pytest.Item, tier: str) -> bool:
         return False
     if tier not in {SWEEP, REAL_FULL} and item.get_closest_marker("exhaustive") is not None:
         return False
+    if tier == REAL and item.get_closest_marker("real_full") is not None:
+        return False
     return tier not in _SAMPLES or item.get_closest_marker("full") is None
 
 
-def _first_cases(items: list[pytest.Item], *, of_all: bool) -> Iterator[pytest.Item]:
-    """Yield the items without the further cases of tests marked `thin`, or of all tests."""
-    seen: set[str] = set()
+def _cases(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
+    """Yield the items without cases that the tier leaves out of tests marked `thin`, or of all tests."""
+    seen: Counter[str] = Counter()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if test not in seen or not (of_all or item.get_closest_marker("thin")):
+        number, is_thin = seen[test], item.get_closest_marker("thin") is not None
+        seen[test] += 1
+        if tier == FAST or (tier in {DEFAULT, REAL} and is_thin):
+            is_left_out = number > 0
+        else:
+            is_left_out = tier == FULL and is_thin and number % 2 == 1
+        if not is_left_out:
             yield item
-        seen.add(test)
 
 
 def _samples(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:

@@ -174,6 +174,7 @@ async def test_vms_of_running_jobs_pass_on(cluster: Harvester, *, is_deleted: bo
 
 @pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_deleted_plan_of_a_single_node_passes_its_vms_on(simulate: Simulate) -> None:
     async with simulate("one-node") as simulation, started(simulation) as stage:
         await stage.until_node("SingleNodeUpgrading")
@@ -228,6 +229,7 @@ async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
 
 @pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**KEEPING)) as simulation, started(simulation) as stage:
         await stage.until_node("PreDrained")
@@ -249,6 +251,7 @@ async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
 
 @pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_deleted_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
     async with simulate(scenario) as simulation, started(simulation) as stage:

@@ -76,6 +76,7 @@ async def test_every_workload_of_an_upgrade_has_the_digest() -> None:
     "api: createdBy is the annotation created-by at acceptance, and never changes",
 )
 @pytest.mark.servers
+@pytest.mark.real_full
 async def test_image_is_kept_by_a_manager_that_refuses_it(simulate: Simulate) -> None:
     annotations = {IMAGE: f"me/toolkit@{DIGEST}", KIND: "own", ANNOTATION_CREATED_BY: "alice"}
     async with simulate("three-nodes") as simulation:

@@ -45,8 +45,10 @@ def shares(number: int) -> list[ParameterSet]:
 
 
 def cases(names: Iterable[str], *, default: Collection[str]) -> list[ParameterSet]:
-    """Return test parameters, of which the default tier runs only some."""
-    return [pytest.param(name, marks=[] if name in default else [pytest.mark.full]) for name in names]
+    """Return test parameters: some for the default tier, and every second one of the others for the full tier."""
+    others = [name for name in names if name not in default]
+    marks = {name: pytest.mark.exhaustive if number % 2 else pytest.mark.full for number, name in enumerate(others)}
+    return [pytest.param(name, marks=[marks[name]] if name in marks else []) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

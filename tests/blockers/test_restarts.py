@@ -17,6 +17,8 @@ from tests.support.managers.upgrade import UpgradeRun
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
 
+pytestmark = pytest.mark.sampled
+
 SHARES = 4
 #: Writes of a manager until its first blocker is cleared, at least.
 WRITES = 48

@@ -197,13 +197,7 @@ ROWS = {
     ),
 }
 #: The rows of the default tier.
-DEFAULT = [
-    "a disk is full",
-    "the ISO cannot be imported",
-    "a node cannot be surveyed",
-    "the second node cannot be drained",
-    "the only node cannot be upgraded",
-]
+DEFAULT = ["a disk is full", "the second node cannot be drained"]
 
 
 #: One row for each last phase value and each state of a node that has failed.

@@ -29,6 +29,8 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
 )
 
+pytestmark = pytest.mark.sampled
+
 PAUSED: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": [THIRD]}}
 UNPAUSED: dict[str, Any] = {"pauseNodes": []}
 

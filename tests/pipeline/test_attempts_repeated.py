@@ -23,6 +23,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.owner import created_in
 
+pytestmark = pytest.mark.sampled
+
 #: The component of the Plan that does the work.
 PLANS = {"prepare": "image-preload", "skip-on": "skip-on"}
 

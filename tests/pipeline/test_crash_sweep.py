@@ -225,7 +225,6 @@ RUNS = [*product(ORDINARY, (BEFORE, AFTER, LOST)), *product(SPECIAL, (AFTER, LOS
 DEFAULT = [
     ("three nodes by version", AFTER),
     ("one node by version", LOST),
-    ("two paused nodes", AFTER),
 ]
 
 

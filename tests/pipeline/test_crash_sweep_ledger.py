@@ -214,7 +214,7 @@ STORIES = {
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
 }
 AFTER, LOST = "killed after", "no response to"
-DEFAULT = [("a failed plan's debts", AFTER), ("suspended updates of VMs", LOST), ("resumed updates of VMs", AFTER)]
+DEFAULT = [("a failed plan's debts", AFTER)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 
+pytestmark = pytest.mark.sampled
+
 #: The objects that a failure leaves for a new attempt.
 PAYLOAD = (
     "Deployment harvester-system/upgrade-repo",

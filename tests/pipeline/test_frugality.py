@@ -31,6 +31,8 @@ from upgrade_manager.kube.transport import Request
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import image_preload
 
+pytestmark = pytest.mark.sampled
+
 #: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
 PAUSED: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-2"]}}

@@ -19,6 +19,8 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SETTINGS
 from upgrade_manager.kube.transport import Request, Response, Transport
 
+pytestmark = pytest.mark.sampled
+
 #: Seconds in which a manager decides.
 WHILE = 5.0
 DAY = 24 * 3600.0

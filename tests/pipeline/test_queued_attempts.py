@@ -26,6 +26,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.history import SHORTEST
 
+pytestmark = pytest.mark.sampled
+
 
 @asynccontextmanager
 async def failed(faults: Mapping[str, Any]) -> AsyncIterator[tuple[UpgradeRun, RepairableScenario]]:

@@ -34,6 +34,8 @@ from upgrade_manager.pipeline.ending import component_job
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
 
+pytestmark = pytest.mark.sampled
+
 KINDS = pytest.mark.parametrize("options", [OWN, RunOptions()], ids=["own", "harvester"])
 ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
 #: Harvester's toolkit writes the list, too, as Harvester's own upgrade to v1.8.0 does.

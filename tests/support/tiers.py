@@ -2,7 +2,7 @@
 
 | tier | holds |
 |---|---|
-| default | the full tier without tests marked `full`; of `thin` ones the first case, of `sampled` files two tests |
+| default | the full tier without tests marked `full`; of `thin` ones the first case, of `sampled` files one test |
 | fast | of the default tier, the first case of three tests of each file, of files marked `sampled` of one |
 | full | tests that need no real control plane; of `thin` ones every second case |
 | sweep | the full tier and tests marked `exhaustive`, with sweeps that visit every point |
@@ -38,7 +38,7 @@ EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
     "exhaustive: the test is in the tier `sweep` only, for a full one has another that fails with it",
-    "sampled: only the first two tests of the file are in the default tier",
+    "sampled: only the first test of the file is in the default tier",
     "thin: the default and the real tier have only the first case of the test, the full one every second",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
@@ -58,7 +58,7 @@ _MARKS = {
     REAL_FULL: ("mark.servers", "mark.assets"),
 }
 #: By tier that takes samples: tests of a file that is marked `sampled`, and of any other file.
-_SAMPLES = {DEFAULT: (2, None), FAST: (1, 3)}
+_SAMPLES = {DEFAULT: (1, None), FAST: (1, 3)}
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
 #: Seconds for a test that visits every point of a sweep.

@@ -21,6 +21,8 @@ from upgrade_manager.pipeline.ending import passing_on
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
 
+pytestmark = pytest.mark.sampled
+
 
 def plan(phase: str, *advised: dict[str, Any]) -> dict[str, Any]:
     return {"status": {"currentPhase": phase, "advised": [*advised]}}

@@ -24,6 +24,8 @@ from upgrade_manager.resources.jobs import node_job
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.mark.rule("nodes: a taint that a Job may still add after its plan passes to the next plan")
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINES,
 )
 
+pytestmark = pytest.mark.sampled
+
 OPTION = "onMigrationFailure"
 #: Virtual seconds in which a user's decision counts.
 SECONDS = 30.0

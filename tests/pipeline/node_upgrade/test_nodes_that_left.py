@@ -19,6 +19,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES, NODES, VIRTUAL_MACHINE_INSTANCES
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.mark.rule("nodes: a success names the VMs of a node that left, and counts the nodes that are upgraded")
 @pytest.mark.parametrize("restarts", [True, False], ids=["restarted", "one manager"])

@@ -23,6 +23,8 @@ from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import host_plans
 
+pytestmark = pytest.mark.sampled
+
 HARVESTERS = RunOptions()
 #: The Plans of an upgrade, in order.
 PRELOAD, SURVEY = "upgrade-image-preload", "upgrade-survey"

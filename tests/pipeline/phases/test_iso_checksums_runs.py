@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 OWN = RunOptions(
     toolkit=ToolkitConfig(version=__version__, kind=ToolkitKind.OWN, image=ImageName(repository="me/own"), tag="v9")
 )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 SKIPPED: dict[str, Any] = {**BY_VERSION, "imagePreloadOption": {"concurrency": -1}}
 SURVEY = "upgrade-survey"
 LABEL = suc_node_label(SURVEY)

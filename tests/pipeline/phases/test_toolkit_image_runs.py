@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 DIGEST = "sha256:" + "a" * 64
 PUBLISHED = "rancher/harvester-upgrade-toolkit"
 IMAGE, KIND = ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND

@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, PODS, SETTINGS, UP
 pytestmark = pytest.mark.sampled
 
 #: Seconds of a Job, in which the plan is deleted also by a busy machine.
-_LONG = 500
+_LONG = 800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ async def outlives(stage: UpgradeRun, row: Row, job: Object, pod: str) -> None:
 #: VMs that have to be shut down, and are slow to start again; the next node's upgrade fails meanwhile.
 RESTORING: dict[str, Any] = {
     "vms": {"count": 0, "machines": [{"name": "vm-0", "node": "node-0", "migratable": False}]},
-    "durations": {"restore_vm": _LONG},
+    "durations": {"restore_vm": 500},
     **fault("pre-drain", SECOND),
 }
 

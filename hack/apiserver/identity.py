@@ -25,6 +25,10 @@ ADMIN = User(name="system:admin", groups=("system:masters", "system:authenticate
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
+#: The attributes of a resource request, by their names in `Attributes` and in the spec of a review.
+RESOURCE_ATTRIBUTES = ("verb", "group", "resource", "subresource", "namespace", "name")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
     """The attributes of a request that RBAC evaluates."""

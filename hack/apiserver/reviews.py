@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.authorization import decide
-from hack.apiserver.identity import Attributes, User
+from hack.apiserver.identity import RESOURCE_ATTRIBUTES, Attributes, User
 from hack.apiserver.status import bad_request
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 #: The audience of all tokens.
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
-_FIELDS = ("verb", "group", "resource", "subresource", "namespace", "name")
 
 
 def reviewed(row: Row, review: Object, *, user: User, authenticator: Authenticator, store: Storage) -> Object:
@@ -72,4 +71,4 @@ def _attributes(spec: dict[str, Any]) -> Attributes:
         raise bad_request("spec: exactly one of nonResourceAttributes or resourceAttributes must be specified")
     if resource is None:
         return Attributes(verb=(other or {}).get("verb", ""), path=(other or {}).get("path", ""))
-    return Attributes(**{field: str(resource.get(field) or "") for field in _FIELDS})
+    return Attributes(**{field: str(resource.get(field) or "") for field in RESOURCE_ATTRIBUTES})

@@ -15,7 +15,7 @@ from hack import scenario as scenarios
 from hack import virtual_time
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import PLAN, manager, plan_manifest, run_plan
-from hack.bench.real_cluster import GARBAGE_COLLECTOR, SimulatedBackend
+from hack.bench.real_cluster import SimulatedBackend
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import ControlPlane
 from hack.simulation import Simulation
@@ -110,7 +110,7 @@ async def _written(assets: Assets, plan: Object) -> tuple[int, int]:
     """Return the number of nodes up to which the API server accepts the plan's status, and the object's bytes there."""
     entry = max(objects.status(plan)["nodeUpgradeStatuses"].values(), key=size_of)
     rest = {key: value for key, value in objects.status(plan).items() if key != "nodeUpgradeStatuses"}
-    with ControlPlane(assets, controllers=GARBAGE_COLLECTOR) as plane:
+    with ControlPlane(assets) as plane:
         async with Simulation("three-nodes", actors=False, backend=lambda _: SimulatedBackend(plane)) as simulation:
             client = simulation.client("harvester-upgrade-manager")
             await client.create(UPGRADE_PLANS, plan_manifest())

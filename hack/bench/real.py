@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, upgraded
-from hack.bench.real_cluster import GARBAGE_COLLECTOR, SimulatedBackend
+from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.recorder import CONFLICT
-from hack.control_plane import flags
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
@@ -65,8 +64,7 @@ def _upgraded(
     assets: Assets, nodes: int, *, backend: Callable[[ControlPlane], Backend] = SimulatedBackend, scale: float = 0.0
 ) -> list[Exchange]:
     scenario = scenarios.load("three-nodes").changed(nodes={"count": nodes, "management": 3})
-    controllers = GARBAGE_COLLECTOR if backend is SimulatedBackend else flags.CONTROLLERS
-    with ControlPlane(assets, controllers=controllers) as plane:
+    with ControlPlane(assets) as plane:
         return asyncio.run(_run(scenario, lambda _: backend(plane), scale=scale))
 
 

@@ -46,18 +46,13 @@ METRICS_INTERVAL = 0.02
 START_TIMEOUT = 60.0
 
 
-#: Of kube-controller-manager beside simulated controllers, which leave dependents of deleted objects to it.
-GARBAGE_COLLECTOR = ("garbage-collector-controller",)
-
-
 class SimulatedBackend(RealBackend):
-    """A real API server with simulated controllers: the real ones batch Job events for a second.
-
-    Its control plane has the controllers of `GARBAGE_COLLECTOR`.
-    """
+    """A real API server with simulated controllers: the real ones batch Job events for a second."""
 
     has_controllers = False
+    # The simulated controllers leave dependents of deleted objects to the garbage collector.
     _processes = (CONTROLLER_MANAGER,)
+    _controllers = ("garbage-collector-controller",)
 
     async def on_crds_established(self) -> None:
         """Create the service accounts without which the server admits no Pod, and start the garbage collector."""

@@ -18,7 +18,7 @@ from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER
 from hack.bench.phase_changes import phase_changes
 from hack.bench.process import MIB_PER_MB, memory
-from hack.bench.real_cluster import GARBAGE_COLLECTOR, real_cluster
+from hack.bench.real_cluster import real_cluster
 from hack.bench.recorder import Audit
 from hack.cluster.seed_machines import volume
 from hack.control_plane.assets import find_assets
@@ -74,7 +74,7 @@ def measure() -> list[Figure]:
     """Fill the cluster, and upgrade some of it. Raises AssetsError."""
     with tempfile.TemporaryDirectory(prefix="upgrade-bench-") as folder:
         audit = Audit(Path(folder))
-        with ControlPlane(find_assets(os.environ), api_flags=audit.flags, controllers=GARBAGE_COLLECTOR) as plane:
+        with ControlPlane(find_assets(os.environ), api_flags=audit.flags) as plane:
             found = asyncio.run(_upgrade(plane))
         changes = phase_changes(audit.exchanges(), manager=MANAGER)
     return [*figures(found), *_change_figures(changes)]

@@ -27,7 +27,7 @@ from hack.bench.catalogue import Figure
 from hack.bench.in_process import BenchError, plan_manifest
 from hack.bench.local_processes import start_program
 from hack.bench.process import memory
-from hack.bench.real_cluster import GARBAGE_COLLECTOR, SimulatedBackend
+from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.scale import MACHINES, NODES, VOLUMES_IN_ALL, create_volumes
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import direct
@@ -112,10 +112,7 @@ class Webhook:
 
 def measure() -> list[Figure]:
     """Fill a cluster and review plans. Raises AssetsError."""
-    with (
-        tempfile.TemporaryDirectory(prefix="upgrade-bench-") as name,
-        ControlPlane(find_assets(os.environ), controllers=GARBAGE_COLLECTOR) as plane,
-    ):
+    with tempfile.TemporaryDirectory(prefix="upgrade-bench-") as name, ControlPlane(find_assets(os.environ)) as plane:
         folder = Path(name)
         asyncio.run(_fill(plane))
         write(folder / "kubeconfig", kubeconfig(server=plane.url, authority=plane.certificate, token=ADMIN.token))

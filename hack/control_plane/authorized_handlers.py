@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.authorization import attributes_of, refusal
-from hack.apiserver.identity import User
+from hack.apiserver.identity import RESOURCE_ATTRIBUTES, User
 from hack.apiserver.streams import WholeStream
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from hack.apiserver.handlers import Handlers
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
-
-_ATTRIBUTES = ("verb", "group", "resource", "subresource", "namespace", "name")
 
 
 class AuthorizedHandlers:
@@ -52,7 +50,7 @@ class AuthorizedHandlers:
     async def _refusal(self, request: Request) -> Response | None:
         """Return the API server's refusal; None when the caller may send the request."""
         wanted = attributes_of(request)
-        spec = {"resourceAttributes": {name: getattr(wanted, name) for name in _ATTRIBUTES}}
+        spec = {"resourceAttributes": {name: getattr(wanted, name) for name in RESOURCE_ATTRIBUTES}}
         access = await self._review(request, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec=spec)
         if access.status >= HTTPStatus.BAD_REQUEST:
             return access

@@ -59,11 +59,13 @@ class RealBackend:
 
     has_controllers = True
     concurrency = 16
-    #: The processes beside the API server.
+    #: The processes beside the API server, and the controllers of kube-controller-manager.
     _processes: tuple[str, ...] = CONTROLLERS
+    _controllers: tuple[str, ...] = flags.CONTROLLERS
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
+        plane.controllers = self._controllers
         self.token = ADMIN.token
         self.handlers = Handlers()
         self._admin, self._as_caller = direct(plane, token=ADMIN.token), direct(plane)

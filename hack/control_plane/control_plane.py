@@ -78,20 +78,13 @@ class ControlPlane:
     """Runs etcd and kube-apiserver while its context is entered; `start` adds controllers.
 
     Calls block until they have succeeded. All data is in one temporary folder, which is removed however this process
-    ends. `api_flags` are added to kube-apiserver's; kube-controller-manager runs `controllers`. Raises
-    ControlPlaneError.
+    ends. `api_flags` are added to kube-apiserver's. Raises ControlPlaneError.
     """
 
-    def __init__(
-        self,
-        assets: Assets,
-        *,
-        accounts: tuple[Account, ...] = (),
-        api_flags: tuple[str, ...] = (),
-        controllers: tuple[str, ...] = flags.CONTROLLERS,
-    ) -> None:
+    def __init__(self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()) -> None:
         self.assets = assets
-        self._controllers = controllers
+        #: Of kube-controller-manager, from its next start on.
+        self.controllers: tuple[str, ...] = flags.CONTROLLERS
         self._api_flags = api_flags
         self._accounts = (ADMIN, *accounts)
         self._authority = Authority(now=datetime.now(UTC))
@@ -256,7 +249,7 @@ class ControlPlane:
             return [str(path), CATTLE_SYSTEM, name]
         if name == SCHEDULER:
             return flags.scheduler(kubeconfig=path)
-        return flags.controller_manager(folder=self.folder, kubeconfig=path, controllers=self._controllers)
+        return flags.controller_manager(folder=self.folder, kubeconfig=path, controllers=self.controllers)
 
     def _ready_file(self, name: str) -> Path:
         """Return the file that our program of the system-upgrade-controller writes when it is ready."""

@@ -22,8 +22,8 @@ FEW = {
 def _mark(cell: Cell) -> list[pytest.MarkDecorator]:
     if (cell.component, cell.moment) in FEW:
         return []
-    first, *_, last = [one for one in (*CELLS, *CELLS) if one.component == cell.component]
-    return [pytest.mark.full if cell in {first, last} else pytest.mark.exhaustive]
+    cells = [one for one in CELLS if one.component == cell.component]
+    return [pytest.mark.full if cell in {cells[0], cells[-1]} else pytest.mark.exhaustive]
 
 
 PARAMETERS = [pytest.param(cell, id=cell.id, marks=_mark(cell)) for cell in CELLS]

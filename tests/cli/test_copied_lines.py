@@ -21,6 +21,7 @@ from tests.support.cluster.served import environment, kubeconfig_of
 from tests.support.managers.incident_screens import assert_screens, on_terminal
 from tests.support.managers.incident_table import INCIDENTS
 from tests.support.managers.incidents import held_up, taken
+from tests.support.managers.sweep import every_second
 from tests.support.managers.upgrade import UpgradeRun
 from tests.support.programs.virtctl import install_virtctl
 from upgrade_manager.api.phases import SUCCEEDED
@@ -60,7 +61,7 @@ CASES = [
         name,
         shell,
         marks=[
-            *([] if name in FEW else [pytest.mark.exhaustive if number % 2 else pytest.mark.full]),
+            *([] if name in FEW else [every_second(number)]),
             pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is not installed"),
         ],
     )

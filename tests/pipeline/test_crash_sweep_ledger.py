@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.earlier_snapshots import Earlier
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.success_promise import SuccessPromise
-from tests.support.managers.sweep import Sweep
+from tests.support.managers.sweep import Sweep, every_second
 from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager.api.keys import ANNOTATION_ACKNOWLEDGED
@@ -283,10 +282,11 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else [marks])
-        for number, one in enumerate(product(STORIES, (AFTER, LOST)))
-        # A kill and a lost response by turns.
-        for marks in [pytest.mark.full if number % 4 in {0, 3} else pytest.mark.exhaustive]
+        pytest.param(
+            story, how, id=f"{story}, {how}", marks=[] if (story, how) in DEFAULT else every_second(row + column)
+        )
+        for row, story in enumerate(STORIES)
+        for column, how in enumerate((AFTER, LOST))
     ],
 )
 async def test_interruption_loses_no_debt(name: str, how: str, sweep: Sweep) -> None:

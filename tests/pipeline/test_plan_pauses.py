@@ -82,7 +82,7 @@ async def assert_holds(stage: UpgradeRun, where: str, *, seconds: float = BREAK)
     return later
 
 
-async def assert_goes_on(stage: UpgradeRun, *, after: str = "2 h 0 min") -> None:
+async def assert_goes_on(stage: UpgradeRun, *, after: int = BREAK) -> None:
     """Continue the upgrade, and check that nothing of the pause is left."""
     await resume(stage)
     plan = await stage.succeed()
@@ -91,7 +91,7 @@ async def assert_goes_on(stage: UpgradeRun, *, after: str = "2 h 0 min") -> None
     assert "pausedBy" not in objects.status(plan)
     found = {event["reason"]: (event["message"], event["count"]) for event in await stage.events()}
     # The API server keeps an event for an hour.
-    assert found["UpgradeContinued"] == (f"Continued after {after} (last change of the plan: bob)", 1)
+    assert found["UpgradeContinued"] == (f"Continued after {after // 3600} h 0 min (last change of the plan: bob)", 1)
 
 
 @pytest.mark.rule(
@@ -117,12 +117,9 @@ async def test_plan_holds_before_the_next_phase(at: str, where: str) -> None:
         if at:
             await stage.until_recorded(at)
             await pause(stage)
-        if at:
-            await assert_holds(stage, where)
-            await assert_goes_on(stage)
-        else:
-            await assert_holds(stage, where, seconds=NIGHT)
-            await assert_goes_on(stage, after="9 h 0 min")
+        seconds = BREAK if at else NIGHT
+        await assert_holds(stage, where, seconds=seconds)
+        await assert_goes_on(stage, after=seconds)
 
 
 @pytest.mark.parametrize(

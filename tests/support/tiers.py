@@ -4,7 +4,7 @@
 |---|---|
 | default | the full tier without tests marked `full`; of `thin` ones the first case, of `sampled` files one test |
 | fast | of the default tier, the first case of three tests of each file, of files marked `sampled` of one |
-| full | tests that need no real control plane; of `thin` ones every second case |
+| full | tests that need no real control plane; of `thin` ones with many cases every second |
 | sweep | the full tier and tests marked `exhaustive`, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
 | real-full | all of these, and tests marked `real_full` |
@@ -37,9 +37,9 @@ FAST, DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE, HOST = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
-    "exhaustive: the test is in the tier `sweep` only, for a full one has another that fails with it",
+    "exhaustive: the test is in the tier `sweep` only; tests of the full tier have each of its values",
     "sampled: only the first test of the file is in the default tier",
-    "thin: the default and the real tier have only the first case of the test, the full one every second",
+    "thin: the default and the real tier have only the first case of the test, the full one every second of many",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
     "real_full: on the real API server the test is in the tier `real-full` only",
@@ -59,6 +59,8 @@ _MARKS = {
 }
 #: By tier that takes samples: tests of a file that is marked `sampled`, and of any other file.
 _SAMPLES = {DEFAULT: (1, None), FAST: (1, 3)}
+#: So many cases of a test marked `thin` are in the full tier at least: of a table of two each shows something else.
+_FEW = 3
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
 #: Seconds for a test that visits every point of a sweep.
@@ -138,16 +140,37 @@ def _in_tier(item: pytest.Item, tier: str) -> bool:
 def _cases(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
     """Yield the items without cases that the tier leaves out of tests marked `thin`, or of all tests."""
     seen: Counter[str] = Counter()
+    sizes = Counter(map(_test_of, items))
+    known: dict[str, list[list[object]]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
+        test = _test_of(item)
         number, is_thin = seen[test], item.get_closest_marker("thin") is not None
         seen[test] += 1
         if tier == FAST or (tier in {DEFAULT, REAL} and is_thin):
             is_left_out = number > 0
         else:
-            is_left_out = tier == FULL and is_thin and number % 2 == 1
+            # Every second one of a row and of a column: the others have each value.
+            is_left_out = tier == FULL and is_thin and sizes[test] > _FEW and _place(item, known) % 2 == 1
         if not is_left_out:
             yield item
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _place(item: pytest.Item, known: dict[str, list[list[object]]]) -> int:
+    """Return the sum of the numbers of the case's row, column and so on; `known` has the values in their order."""
+    place = 0
+    if isinstance(item, pytest.Function):
+        for mark in item.iter_markers("parametrize"):
+            names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+            value = [item.callspec.params[name.strip()] for name in names]
+            values = known.setdefault(f"{_test_of(item)} {names}", [])
+            if value not in values:
+                values.append(value)
+            place += values.index(value)
+    return place
 
 
 def _samples(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
@@ -155,7 +178,7 @@ def _samples(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
     tests: dict[Path, set[str]] = {}
     of_sampled, of_others = _SAMPLES[tier]
     for item in items:
-        test, seen = item.nodeid.partition("[")[0], tests.setdefault(item.path, set())
+        test, seen = _test_of(item), tests.setdefault(item.path, set())
         limit = of_others if item.get_closest_marker("sampled") is None else of_sampled
         if limit is None or test in seen or len(seen) < limit:
             yield item

@@ -17,6 +17,7 @@ from hack.demo.remedies import SHOWN, Kubectl, does
 from hack.demo.stalls import STALLS
 from hack.scenario import load
 from hack.simulation import Simulation
+from tests.support.managers.sweep import cases
 from tests.support.managers.upgrade import started
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
@@ -32,10 +33,6 @@ LATEST = 1900.0
 CLEARED = "The blocker is cleared"
 #: The others run in the full tier, but for every second one: the stall matrix and the screens of incidents have them.
 FEW = {"suc"}
-NAMES = [
-    pytest.param(name, marks=() if name in FEW else pytest.mark.full if number % 2 else pytest.mark.exhaustive)
-    for number, name in enumerate(STALLS)
-]
 
 
 #: A machine without kubectl.
@@ -58,7 +55,7 @@ class Typed(Kubectl):
         return ""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", cases(STALLS, default=FEW))
 async def test_break_is_reported_and_mended(name: str) -> None:
     said: list[str] = []
     scenario = load("three-nodes").changed(operators=True)

@@ -156,6 +156,7 @@ async def outlives(stage: UpgradeRun, row: Row, job: Object, pod: str) -> None:
 #: VMs that have to be shut down, and are slow to start again; the next node's upgrade fails meanwhile.
 RESTORING: dict[str, Any] = {
     "vms": {"count": 0, "machines": [{"name": "vm-0", "node": "node-0", "migratable": False}]},
+    # Within the 600 seconds of `until_job`.
     "durations": {"restore_vm": 500},
     **fault("pre-drain", SECOND),
 }

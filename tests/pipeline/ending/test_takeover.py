@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.earlier_snapshots import Earlier, leave
 from tests.support.managers.earlier_version import EarlierVersion
+from tests.support.managers.sweep import every_second
 from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
@@ -303,9 +303,10 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
 @pytest.mark.parametrize(
     ("manager", "point"),
     [
-        pytest.param(*run, id=", ".join(run), marks=[] if run in SAMPLE else marks)
-        for number, run in enumerate(product((Earlier.ANNOTATIONS, Earlier.GO), LATER))
-        for marks in [pytest.mark.exhaustive if number % 2 else pytest.mark.full]
+        pytest.param(*run, id=", ".join(run), marks=[] if run in SAMPLE else every_second(row + column))
+        for row, manager in enumerate((Earlier.ANNOTATIONS, Earlier.GO))
+        for column, point in enumerate(LATER)
+        for run in [(manager, point)]
     ],
 )
 async def test_plan_of_each_manager_ends_as_its_own(simulate: Simulate, manager: Earlier, point: str) -> None:

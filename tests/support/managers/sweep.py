@@ -44,10 +44,15 @@ def shares(number: int) -> list[ParameterSet]:
     return [pytest.param(share, marks=[pytest.mark.full] if share else []) for share in range(number)]
 
 
+def every_second(number: int) -> pytest.MarkDecorator:
+    """Return the mark of a row: the full tier has the rows with even numbers, the tier `sweep` all."""
+    return pytest.mark.exhaustive if number % 2 else pytest.mark.full
+
+
 def cases(names: Iterable[str], *, default: Collection[str]) -> list[ParameterSet]:
     """Return test parameters: some for the default tier, and every second one of the others for the full tier."""
     others = [name for name in names if name not in default]
-    marks = {name: pytest.mark.exhaustive if number % 2 else pytest.mark.full for number, name in enumerate(others)}
+    marks = {name: every_second(number) for number, name in enumerate(others)}
     return [pytest.param(name, marks=[marks[name]] if name in marks else []) for name in names]
 
 

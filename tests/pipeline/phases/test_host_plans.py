@@ -95,6 +95,30 @@ async def test_undoing_follows_the_removal_of_the_first_plan(cluster: Harvester,
     assert ledger.entries(ctx, change.kind) == []
 
 
+@EACH
+async def test_completed_phase_is_written_before_the_undoing(cluster: Harvester, change: HostChange) -> None:
+    ctx = await prepared(cluster)
+    await host_plans.apply(ctx, change)
+    await host_plans.record_before_undo(ctx)
+    assert objects.status(ctx.raw)["currentPhase"] == "NodeUpgrading"
+    ctx.status.record("NodeUpgraded")
+    await host_plans.record_before_undo(ctx)
+    stored = await cluster.client.get(UPGRADE_PLANS, "up")
+    assert objects.status(stored)["currentPhase"] == "NodeUpgraded"
+    assert await cluster.names(SUC_PLANS) == [name(change.apply)]
+    undoing = await host_plans.undo(ctx, succeeds=True)
+    assert isinstance(undoing, Waiting)
+    ctx.status.waiting(undoing.message, undoing.detail)
+    assert not await ctx.persist()
+
+
+async def test_nothing_is_written_without_a_change_to_undo(cluster: Harvester) -> None:
+    ctx = await prepared(cluster)
+    ctx.status.record("NodeUpgraded")
+    await host_plans.record_before_undo(ctx)
+    assert objects.status(await cluster.client.get(UPGRADE_PLANS, "up"))["currentPhase"] == "NodeUpgrading"
+
+
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan succeeds or is deleted")
 @EACH
 async def test_failed_job_stays_after_an_interruption(cluster: Harvester, change: HostChange) -> None:

@@ -59,6 +59,7 @@ class GuardedNodeUpgrade(NodeUpgrade):
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Undo the changes of all hosts first; the hooks that Rancher sets meanwhile are answered."""
+        await host_plans.record_before_undo(ctx)
         undoing = await host_plans.undo(ctx, succeeds=True)
         if undoing is None:
             return await super().exit(ctx)

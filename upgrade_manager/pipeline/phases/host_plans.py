@@ -115,6 +115,17 @@ async def discard(ctx: ReconcileContext, change: HostChange) -> bool:
     return found is None and owners <= {ctx.owner.uid}
 
 
+async def record_before_undo(ctx: ReconcileContext) -> None:
+    """Write the phase that is complete before its changes are undone; a run after a crash must not make them again."""
+    if not ctx.status.unwritten_phases():
+        return
+    begun = [change for change in CHANGES if change.entry(ctx) is not None and await _plan(ctx, change.apply)]
+    if begun:
+        # The message is that of the undoing, which saves a write.
+        ctx.status.waiting("; ".join(_removal_wait(ctx, change).message for change in begun))
+        await ctx.persist()
+
+
 async def undo(ctx: ReconcileContext, *, succeeds: bool) -> Waiting | None:
     """Undo all changes that have begun, on every node; return the wait, None once nothing can be done any more.
 
@@ -141,9 +152,7 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
         return None
     if not await discard(ctx, change):
         # A Job that starts late must not make the change again.
-        name = ctx.owner.name_of(change.apply)
-        wait = PlanWait(namespace=CATTLE_SYSTEM, name=name, since=ctx.now())
-        return Waiting(message=f"Plan {CATTLE_SYSTEM}/{name}: waiting for its removal", waits=(wait,))
+        return _removal_wait(ctx, change)
     result = await _run(ctx, change, change.undo)
     if isinstance(result, Waiting):
         return result
@@ -158,6 +167,12 @@ async def _undo(ctx: ReconcileContext, change: HostChange, *, succeeds: bool) ->
             return waiting
     ledger.settle(ctx, [change.id])
     return None
+
+
+def _removal_wait(ctx: ReconcileContext, change: HostChange) -> Waiting:
+    name = ctx.owner.name_of(change.apply)
+    wait = PlanWait(namespace=CATTLE_SYSTEM, name=name, since=ctx.now())
+    return Waiting(message=f"Plan {CATTLE_SYSTEM}/{name}: waiting for its removal", waits=(wait,))
 
 
 async def _run(ctx: ReconcileContext, change: HostChange, component: Component) -> PhaseResult:

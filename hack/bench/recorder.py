@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from upgrade_manager.kube.transport import Request
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response, Stream, Transport
 
 CONFLICT = 409
+#: What the requests and the created objects name that change something for one pair of releases only: KubeVirt's updates
+#: of VMs by Harvester's chart, and RKE2's chart of VM networks.
+_OF_RELEASE_PAIR = ("managedcharts", "kubevirts", "name=kubevirt", "ManagedChart ", "skip-on", "skip-off", "rke2-multus")
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH"}
 _WRITES = frozenset({*_METHODS.values(), "DELETE"})
 #: Resources whose writes are logged with their responses, by API group, and those without.
@@ -66,6 +69,14 @@ class Exchange:
     def writes_status(self) -> bool:
         """True for a write of a plan's status."""
         return self.writes and "/upgradeplans/" in self.request.path and self.request.path.endswith("/status")
+
+    @property
+    def is_of_release_pair(self) -> bool:
+        """True for a request that the rows of a pair of releases add; writes of the status have other changes, too."""
+        is_told = self.request.path.endswith(("/events", "/plans"))
+        created = self.request.body.decode() if is_told and self.request.body else ""
+        text = f"{self.request.path}?{urlencode(self.request.query, safe='=')} {created}"
+        return any(name in text for name in _OF_RELEASE_PAIR)
 
 
 class Recorder:

@@ -6,7 +6,9 @@ transition rule: it runs only if there is an old value. Other rules skip values 
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.expression import ExpressionError, evaluate, uses
@@ -14,7 +16,7 @@ from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.field_error import OMITTED, ErrorType, FieldError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Schema = dict[str, Any]
 
@@ -23,6 +25,11 @@ _REASONS = {
     "FieldValueRequired": ErrorType.REQUIRED,
     "FieldValueDuplicate": ErrorType.DUPLICATE,
 }
+#: Every variable of a rule, and the members of it that are read one below the other, without called functions; `has`
+#: reads no value.
+_READ = re.compile(r"(\bhas\()?\b(?:self|oldSelf)\b((?:\.\w+\b(?!\())*)")
+#: Ends the path of a member whose value is not read; no member has this name.
+_ANY = ""
 
 
 def validate_rules(value: Any, schema: Schema, *, field: str = "", old: Old = ABSENT) -> Iterator[FieldError]:
@@ -50,7 +57,10 @@ def _run(rule: dict[str, Any], value: Any, schema: Schema, field: str, old: Old)
     transition = uses(source, "oldSelf")
     if (transition and (not old.present or old.value is None)) or (not transition and old.same(value)):
         return
-    variables = {"self": _typed(value, schema)} | ({"oldSelf": _typed(old.value, schema)} if transition else {})
+    paths = _read_paths(source)
+    variables = {"self": _typed(_pruned(value, paths), schema)}
+    if transition:
+        variables["oldSelf"] = _typed(_pruned(old.value, paths), schema)
     try:
         if evaluate(source, variables) is True:
             return
@@ -66,6 +76,23 @@ def _run(rule: dict[str, Any], value: Any, schema: Schema, field: str, old: Old)
         value=OMITTED if isinstance(value, dict | list) else value,
         detail="" if error_type is ErrorType.DUPLICATE else text,
     )
+
+
+@lru_cache(maxsize=1024)
+def _read_paths(source: str) -> tuple[tuple[str, ...], ...]:
+    """Return the members that the rule reads, each as a path; an empty path for the whole value."""
+    found = _READ.findall(source)
+    return tuple({(*members.split(".")[1:], *([_ANY] if is_present else [])) for is_present, members in found})
+
+
+def _pruned(value: Any, paths: Iterable[tuple[str, ...]]) -> Any:
+    """Return the value with only the members at these paths, because the conversion to CEL's types takes long."""
+    if not isinstance(value, dict) or () in paths:
+        return value
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in paths:
+        below.setdefault(first, []).append(tuple(rest))
+    return {key: _pruned(value[key], rest) for key, rest in below.items() if key in value}
 
 
 def _typed(value: Any, schema: Schema) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
+Query = tuple[tuple[str, str], ...]
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -38,23 +40,28 @@ class Call:
 
 def call_of(request: Request) -> Call:
     """Derive the call from a request."""
-    agent = request.headers.get("user-agent", "")
-    group, version, rest = _split(request.path)
+    return _call_of(request.method, request.path, request.query, request.headers.get("user-agent", ""))
+
+
+# Controllers repeat the same few requests all the time.
+@lru_cache(maxsize=4096)
+def _call_of(method: str, path: str, query: Query, agent: str) -> Call:
+    group, version, rest = _split(path)
     if not rest:
-        return Call(verb=request.method.lower(), path=request.path, user_agent=agent)
+        return Call(verb=method.lower(), path=path, user_agent=agent)
     namespace, rest = _namespace(rest)
     name = rest[1] if len(rest) > 1 else ""
     subresource = "/".join(rest[2:])
     return Call(
-        verb=_verb(request, name=name, subresource=subresource),
+        verb=_verb(method, query, name=name, subresource=subresource),
         resource=f"{rest[0]}.{group}" if group else rest[0],
         version=version,
         subresource=subresource,
         namespace=namespace,
         name=name,
-        path=request.path,
+        path=path,
         user_agent=agent,
-        dry_run=any(key == "dryRun" and value for key, value in request.query),
+        dry_run=any(key == "dryRun" and value for key, value in query),
     )
 
 
@@ -79,9 +86,9 @@ def _namespace(rest: list[str]) -> tuple[str, list[str]]:
     return rest[1], rest[2:]
 
 
-def _verb(request: Request, *, name: str, subresource: str) -> str:
-    if subresource and request.method == "POST":
+def _verb(method: str, query: Query, *, name: str, subresource: str) -> str:
+    if subresource and method == "POST":
         return "create"
-    verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(request.method, request.method.lower())
-    watching = any(key == "watch" and truthy(value) for key, value in request.query)
+    verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(method, method.lower())
+    watching = any(key == "watch" and truthy(value) for key, value in query)
     return "watch" if verb == "list" and watching else verb

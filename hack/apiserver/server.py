@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
@@ -139,7 +140,7 @@ class ApiServer:
         return WatchStream(watch, headers=self._dated(JSON_HEADERS))
 
     def _dated(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        return {**headers, "date": format_datetime(self._now(), usegmt=True)}
+        return {**headers, "date": _date(self._now().replace(microsecond=0))}
 
     async def _dispatch(self, request: Request) -> Response | Watch:
         user = acting(self.authenticator.identify(request), request, self.storage)
@@ -181,3 +182,9 @@ class ApiServer:
         if listed := discovery.resource_list(path, self.table):
             return listed
         raise no_such_path()
+
+
+@lru_cache(maxsize=64)
+def _date(second: datetime) -> str:
+    """Return the Date header of that second, in which many requests may be answered."""
+    return format_datetime(second, usegmt=True)

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response, Stream, Transport
 
 CONFLICT = 409
-#: What the requests and the created objects name that change something for one pair of releases only: KubeVirt's updates
-#: of VMs by Harvester's chart, and RKE2's chart of VM networks.
-_OF_RELEASE_PAIR = ("managedcharts", "kubevirts", "name=kubevirt", "ManagedChart ", "skip-on", "skip-off", "rke2-multus")
+#: What requests and created objects name that change something for one pair of releases only: KubeVirt's updates of
+#: VMs by Harvester's chart, and RKE2's chart of VM networks.
+_OF_RELEASE_PAIR = (
+    "managedcharts",
+    "kubevirts",
+    "name=kubevirt",
+    "ManagedChart ",
+    "skip-on",
+    "skip-off",
+    "rke2-multus",
+)
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH"}
 _WRITES = frozenset({*_METHODS.values(), "DELETE"})
 #: Resources whose writes are logged with their responses, by API group, and those without.

@@ -12,6 +12,7 @@ from tests.support.managers.upgrade import condition, node_states, started
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.pipeline.holders import ROWS, Place
 
 APPEARING = {name: HOLDINGS[name] for name in ("a built-in upgrade", "a node that joins", "an addon that is updated")}
 #: Seconds after which a holder is a blocker; an addon's operation takes minutes.
@@ -49,6 +50,11 @@ async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: st
         await holding.finish(simulation)
         plan = await stage.succeed()
         assert "blockers" not in objects.status(plan)
+
+
+def test_each_row_of_the_gate_has_a_holder_that_appears() -> None:
+    asked = {row.seen.resource for row in ROWS if Place.GATE in row.asked}
+    assert {holding.resource for holding in APPEARING.values()} == asked
 
 
 @pytest.mark.rule("blockers: work of others holds the next step back, by name, and its end lets it go on")

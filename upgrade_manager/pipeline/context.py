@@ -339,11 +339,11 @@ class ReconcileContext:
 
         Later log lines have the phase that is written.
         """
-        write_log.in_phase(self.status.phase)
         self.status.summarize()
         difference = self.status.difference()
         if not difference:
             return False
+        write_log.in_phase(self.status.phase)
         before, reached = self.raw, self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
         if write_log.status_patched(before, reached, difference):

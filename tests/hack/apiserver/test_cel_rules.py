@@ -30,7 +30,7 @@ BEFORE: dict[str, Any] = {"spec": {"attempt": 1, "nodes": ["a"], "by": {}}}
         ("self.spec.attempt == 2 && has(self.spec.by.x) && !has(oldSelf.spec.by.x)", True),
     ],
 )
-def test_rule_sees_what_it_reads(rule: str, holds: bool) -> None:
+def test_rule_sees_what_it_reads(*, rule: str, holds: bool) -> None:
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": rule, "message": "no"}]}
     errors = list(validate_rules(VALUE, schema, old=Old(present=True, value=BEFORE)))
     assert [error.detail for error in errors] == ([] if holds else ["no"])

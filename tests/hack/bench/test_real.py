@@ -50,7 +50,7 @@ HISTORY = "/api/v1/namespaces/harvester-system/configmaps"
         ("PATCH", STATUS, "", '{"status":{"message":"ManagedChart fleet-local/harvester"}}', False),
     ],
 )
-def test_requests_of_the_release_pair(method: str, path: str, query: str, body: str, is_of_pair: bool) -> None:
+def test_requests_of_the_release_pair(*, method: str, path: str, query: str, body: str, is_of_pair: bool) -> None:
     selected = (("fieldSelector", query),) if query else ()
     request = Request(method=method, path=path, query=selected, body=body.encode())
     assert Exchange(request=request, status=200, began=0, ended=0).is_of_release_pair is is_of_pair

@@ -9,34 +9,51 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-#: Seconds for one answer, and for all.
+#: Seconds for one answer, and for all of one audit.
 _ANSWER, _LIMIT = 10, 120.0
+_ROOT = Path(__file__).parents[1]
 
 
-def arguments() -> list[str]:
+def audits() -> list[list[Path]]:
+    """Return the lock files of each audit: those of the project agree on every version, the other libraries' do not."""
+    peers = sorted((_ROOT / "hack" / "bench" / "peers" / "requirements").glob("*.txt"))
+    return [sorted((_ROOT / "requirements").glob("*.txt")), *([peer] for peer in peers)]
+
+
+def arguments(locks: list[Path]) -> list[str]:
     """Return pip-audit's arguments: it reads the lock files and resolves nothing."""
-    locks = sorted((Path(__file__).parents[1] / "requirements").glob("*.txt"))
     options = ["--disable-pip", "--require-hashes", "--progress-spinner=off", "--format=json", "--desc=off"]
     return [*options, f"--timeout={_ANSWER}", *(f"--requirement={lock}" for lock in locks)]
 
 
+def _audited(locks: list[Path]) -> list[dict[str, Any]]:
+    """Return the packages of one audit. Raises TimeoutExpired, and ValueError without a report."""
+    command = [sys.executable, "-m", "pip_audit", *arguments(locks)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=_LIMIT)
+    return list(json.loads(ended.stdout)["dependencies"])
+
+
 def main() -> int:
     """Audit all lock files, print the result, and return the exit status; errors are in pip-audit's own output."""
-    command = [sys.executable, "-m", "pip_audit", *arguments()]
     try:
-        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=_LIMIT)
-        dependencies = json.loads(ended.stdout)["dependencies"]
+        with ThreadPoolExecutor() as pool:
+            dependencies = [one for found in pool.map(_audited, audits()) for one in found]
     except (subprocess.TimeoutExpired, ValueError) as error:
         print(f"audit: SKIPPED: pip-audit has no report: {error}")
         return 0
     skipped = [one["skip_reason"] for one in dependencies if "skip_reason" in one]
-    known = [
-        f"{one['name']} {one['version']}: {found['id']}, fixed in {found.get('fix_versions')}"
-        for one in dependencies
-        for found in one.get("vulns", ())
-    ]
+    # Several locks have the same package.
+    known = sorted(
+        {
+            f"{one['name']} {one['version']}: {found['id']}, fixed in {found.get('fix_versions')}"
+            for one in dependencies
+            for found in one.get("vulns", ())
+        }
+    )
     for line in (*known, *skipped[:1]):
         print(line)
     verdict = "FAILED" if known else "passed" if len(skipped) < len(dependencies) else "SKIPPED"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response, Stream, Transport
 
 CONFLICT = 409
-#: What requests and created objects name that change something for one pair of releases only: KubeVirt's updates of
-#: VMs by Harvester's chart, and RKE2's chart of VM networks.
+#: Names in requests and created objects that change something for one pair of releases only: KubeVirt's updates of VMs
+#: by Harvester's chart, and RKE2's chart of VM networks.
 _OF_RELEASE_PAIR = (
     "managedcharts",
     "kubevirts",
@@ -81,8 +81,8 @@ class Exchange:
     @property
     def is_of_release_pair(self) -> bool:
         """True for a request that the rows of a pair of releases add; writes of the status have other changes, too."""
-        is_told = self.request.path.endswith(("/events", "/plans"))
-        created = self.request.body.decode() if is_told and self.request.body else ""
+        is_named = self.request.path.endswith(("/events", "/plans"))
+        created = self.request.body.decode() if is_named and self.request.body else ""
         text = f"{self.request.path}?{urlencode(self.request.query, safe='=')} {created}"
         return any(name in text for name in _OF_RELEASE_PAIR)
 

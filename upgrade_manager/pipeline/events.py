@@ -255,6 +255,12 @@ class PlanEvents:
         id_ = _id(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
         self._record(plan, type_=WARNING, reason=reason, message=bounded_line(message), id_=id_)
 
+    def warning_once(self, plan: Object, reason: str, message: str, *, about: str) -> None:
+        """Record a warning that the cluster has a record of: once for each plan, reason and `about`."""
+        if not self.is_handled(plan, reason, about):
+            self._handled[_key(plan)].add(f"{reason}/{about}")
+            self.warning(plan, reason, message, about=about)
+
     def vms(self, plan: Object, reason: str, text: str, vms: Sequence[str]) -> None:
         """Record warnings that name all these VMs, a few in each, because a message is cut."""
         for first in range(0, len(vms), _NAMED_VMS):

@@ -21,11 +21,12 @@ from tests.pipeline.settings.test_rancher import (
     start,
     stored,
 )
+from tests.support.server.lost_responses import responses_lost
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_UNFINISHED_UPGRADE
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid
+from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid, Transient
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline import ledger
@@ -180,7 +181,30 @@ async def test_removed_hooks_are_added_without_a_generation(cluster: Harvester) 
     )
     assert cluster.recorder.recorded == [("DrainHooksAdded", text)]
     # Each removal has a separate event.
-    assert named(cluster, ctx, "DrainHooksAdded", objects.resource_version(bare))
+    assert named(cluster, ctx, "DrainHooksAdded", f"generation {objects.metadata(bare)['generation']}")
+    rancher.report_added_hooks(ctx, await stored(cluster))
+    assert len(cluster.recorder.recorded) == 1
+
+
+async def test_added_hooks_are_reported_by_the_next_process(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"provisionGeneration": 4, "upgradeStrategy": OTHERS})
+    await start(ctx)
+    bare = await replace_strategy(cluster, {"workerDrainOptions": {"timeout": 7}})
+    with responses_lost(ctx.client, "patch"), pytest.raises(Transient):
+        await rancher.add_hooks(ctx, bare, original=OTHERS, is_contested=False)
+    assert cluster.recorder.recorded == []
+    rancher.report_added_hooks(ctx, await stored(cluster))
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["DrainHooksAdded"]
+    assert named(cluster, ctx, "DrainHooksAdded", f"generation {objects.metadata(bare)['generation']}")
+
+
+async def test_contested_hooks_are_not_reported(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"provisionGeneration": 4, "upgradeStrategy": OTHERS})
+    await start(ctx)
+    bare = await replace_strategy(cluster, {"workerDrainOptions": {"timeout": 7}})
+    await rancher.add_hooks(ctx, bare, original=OTHERS, is_contested=True)
+    rancher.report_added_hooks(ctx, await stored(cluster))
+    assert cluster.recorder.recorded == []
 
 
 @pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")

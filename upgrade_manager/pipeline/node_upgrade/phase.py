@@ -255,11 +255,14 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
 
 async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     """Add drain hooks again that other clients removed while nodes are left; record the new original before."""
-    if state.cluster is None or not unfinished_nodes(state):
+    if state.cluster is None:
         return
     # Rancher changes the Cluster's status, which is not read, several times for each node.
     seen = objects.spec(state.cluster), objects.annotations_of(state.cluster)
     if seen == state.handled.cluster:
+        return
+    rancher.report_added_hooks(ctx, state.cluster)
+    if not unfinished_nodes(state):
         return
     change = overrides.changed_strategy(ctx, state.cluster)
     if change is not None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _KUBERNETES = "/spec/kubernetesVersion"
 _RKE = "/spec/rkeConfig"
+#: Member of the annotation: the attempt, and the generation of the Cluster without hooks, that were added again last.
+_ADDED = "hooksAdded"
 log = structlog.get_logger(__name__)
 
 
@@ -103,18 +105,32 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
 async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any, is_contested: bool) -> None:
     """Add the hooks that other clients have removed, without a new generation.
 
+    The patch records itself, because the event must not precede it: without the hooks Rancher may upgrade a node.
     A blocker reports a strategy that is contested, in place of an event for each removal.
     """
+    removal = {"attempt": ctx.owner.attempt, "generation": objects.value(cluster, "metadata", "generation")}
     values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
-    await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original)), values)
-    if is_contested:
-        return
+    annotation = _annotation(ctx, original, **({} if is_contested else {_ADDED: removal}))
+    await _patch_cluster(ctx, cluster, _annotate(cluster, annotation), values)
+    if not is_contested:
+        _report_added(ctx, removal)
+
+
+def report_added_hooks(ctx: ReconcileContext, cluster: Object) -> None:
+    """Record the event of hooks that were added again, because the process that added them may not have done so."""
+    record = _record(cluster)
+    removal = record.get(_ADDED)
+    if record.get("uid") == ctx.owner.uid and isinstance(removal, dict) and removal.get("attempt") == ctx.owner.attempt:
+        _report_added(ctx, removal)
+
+
+def _report_added(ctx: ReconcileContext, removal: Mapping[str, Any]) -> None:
     text = (
         f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}: the upgrade manager's drain hooks were removed from "
         "spec.rkeConfig.upgradeStrategy and have been added again. Without them Rancher upgrades nodes that run VMs; "
         "find the client that removed them in the API server's audit log"
     )
-    ctx.events.warning(ctx.raw, "DrainHooksAdded", text, about=objects.resource_version(cluster))
+    ctx.events.warning_once(ctx.raw, "DrainHooksAdded", text, about=f"generation {removal.get('generation')}")
 
 
 async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> bool:
@@ -250,8 +266,8 @@ def _record(cluster: Object) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _annotation(ctx: ReconcileContext, original: Any) -> dict[str, str | None]:
-    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
+def _annotation(ctx: ReconcileContext, original: Any, **more: Any) -> dict[str, str | None]:
+    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original, **more}
     return {ANNOTATION_ORIGINAL_STRATEGY: json.dumps(record, separators=(",", ":"))}
 
 

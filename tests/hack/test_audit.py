@@ -45,6 +45,18 @@ def test_only_a_known_vulnerability_fails_the_step(
     assert capsys.readouterr().out.splitlines()[-1] == f"audit: {verdict}"
 
 
+def test_audit_without_a_report_hides_no_vulnerability(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    report = json.dumps({"dependencies": [VULNERABLE]})
+    answer = f"import sys\nif '--requirement=known.txt' in sys.argv:\n    print({report!r}, end='')\n"
+    (tmp_path / "pip_audit.py").write_text(answer)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(audit, "audits", lambda: [[Path("unknown.txt")], [Path("known.txt")]])
+    assert audit.main() == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("audit: FAILED: 1 known vulnerabilities")
+
+
 def test_audits_have_every_lock_of_the_repository() -> None:
     sources = [*(ROOT / "requirements").glob("*.in"), *(ROOT / "hack").rglob("requirements/*.in")]
     locks = {source.with_suffix(".txt") for source in sources}

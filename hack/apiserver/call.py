@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.pager import Query
     from upgrade_manager.kube.transport import Request
 
-Query = tuple[tuple[str, str], ...]
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}

@@ -27,7 +27,7 @@ _REASONS = {
 }
 #: Every variable of a rule, and the members of it that are read one below the other, without called functions; `has`
 #: reads no value.
-_READ = re.compile(r"(\bhas\()?\b(?:self|oldSelf)\b((?:\.\w+\b(?!\())*)")
+_READ = re.compile(r"(\bhas\((?=(?:self|oldSelf)(?:\.\w+)*\)))?\b(?:self|oldSelf)\b((?:\.\w+\b(?!\())*)")
 #: Ends the path of a member whose value is not read; no member has this name.
 _ANY = ""
 

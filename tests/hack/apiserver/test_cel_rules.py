@@ -7,7 +7,10 @@ import pytest
 from hack.apiserver.schema.cel_rules import validate_rules
 from hack.apiserver.schema.correlation import Old
 
-VALUE: dict[str, Any] = {"spec": {"attempt": 2, "nodes": ["a", "b"], "by": {"x": 1}}, "status": {"phase": "Failed"}}
+VALUE: dict[str, Any] = {
+    "spec": {"attempt": 2, "nodes": ["a", "b"], "by": {"x": 1}},
+    "status": {"phase": "Failed", "of": {"x": {"y": 1}}},
+}
 BEFORE: dict[str, Any] = {"spec": {"attempt": 1, "nodes": ["a"], "by": {}}}
 
 
@@ -17,6 +20,7 @@ BEFORE: dict[str, Any] = {"spec": {"attempt": 1, "nodes": ["a"], "by": {}}}
         ("self.spec.attempt == 2", True),
         ("has(self.status) && has(self.status.phase)", True),
         ("has(self.status.reason)", False),
+        ("has(self.status.of['x'].y)", True),
         ("has(self.spec.by) && self.spec.by.size() == 1", True),
         ("has(self.spec.by) && size(self.spec.nodes) == 2", True),
         ("size(self) == 2", True),

@@ -10,7 +10,7 @@ from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, upgraded
 from hack.bench.real_cluster import SimulatedBackend
-from hack.bench.recorder import CONFLICT
+from hack.bench.upgrade import request_figures
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
@@ -34,15 +34,9 @@ def measure() -> list[Figure]:
     assets = find_assets(os.environ)
     exchanges = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0)
     costs = {size: requests_per_node(_upgraded(assets, size)) for size in SIZES}
-    writes = sum(exchange.writes_status for exchange in exchanges)
-    pair = sum(exchange.is_of_release_pair for exchange in exchanges)
-    conflicts = sum(exchange.status == CONFLICT for exchange in exchanges)
     growth = max(costs[size] for size in LARGER) / costs[SMALL]
     return [
-        Figure(name="real server: requests of a three-node upgrade", value=len(exchanges) - pair, unit="", target=120),
-        Figure(name="real server: requests that the pair of releases adds", value=pair, unit="", target=20),
-        Figure(name="real server: writes of status in it", value=writes, unit="", target=50),
-        Figure(name="real server: responses 409 in it", value=conflicts, unit="", target=0),
+        *request_figures(exchanges, prefix="real server: "),
         *(
             Figure(name=f"real server: requests for each of {size} nodes", value=cost, unit="", target=40)
             for size, cost in costs.items()

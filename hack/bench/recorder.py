@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
+from upgrade_manager.api.keys import Component
+from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
@@ -22,13 +24,12 @@ CONFLICT = 409
 #: Names in requests and created objects that change something for one pair of releases only: KubeVirt's updates of VMs
 #: by Harvester's chart, and RKE2's chart of VM networks.
 _OF_RELEASE_PAIR = (
-    "managedcharts",
-    "kubevirts",
-    "name=kubevirt",
-    "ManagedChart ",
-    "skip-on",
-    "skip-off",
-    "rke2-multus",
+    MANAGED_CHARTS.plural,
+    f"{MANAGED_CHARTS.kind} ",
+    KUBEVIRTS.plural,
+    Component.SKIP_ON,
+    Component.SKIP_OFF,
+    "helm-install-rke2-multus",
 )
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH"}
 _WRITES = frozenset({*_METHODS.values(), "DELETE"})

@@ -12,6 +12,8 @@ from hack.bench.in_process import MANAGER, upgraded
 from hack.bench.recorder import CONFLICT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hack.bench.recorder import Exchange
 
 #: Runs; the fastest counts, because other programs only make it slower.
@@ -37,16 +39,25 @@ def measure_requests() -> list[Figure]:
     """Upgrade clusters that differ in size only."""
     runs = {count: virtual_time.run(_requests(count)) for count in (*SMALL, *LARGE)}
     three = runs[SMALL[0]]
-    pair = sum(exchange.is_of_release_pair for exchange in three)
     small, large = (_each_node(runs, *sizes) for sizes in (SMALL, LARGE))
     return [
-        Figure(name="requests of a three-node upgrade", value=len(three) - pair, unit="", target=120),
-        Figure(name="requests that the pair of releases adds", value=pair, unit="", target=20),
-        Figure(name="writes of status in it", value=sum(e.writes_status for e in three), unit="", target=50),
-        Figure(name="responses 409 in it", value=sum(e.status == CONFLICT for e in three), unit="", target=0),
+        *request_figures(three),
         Figure(name="requests for each node, three-node upgrade", value=small, unit="", target=40),
         Figure(name="requests for each node, 100-node upgrade", value=large, unit="", target=40),
         Figure(name="ratio of the two", value=max(small, large) / min(small, large), unit="", target=1.1),
+    ]
+
+
+def request_figures(exchanges: Sequence[Exchange], *, prefix: str = "") -> list[Figure]:
+    """Return the counts of a three-node upgrade, for the embedded API server and for real.py."""
+    pair = sum(exchange.is_of_release_pair for exchange in exchanges)
+    writes = sum(exchange.writes_status for exchange in exchanges)
+    conflicts = sum(exchange.status == CONFLICT for exchange in exchanges)
+    return [
+        Figure(name=f"{prefix}requests of a three-node upgrade", value=len(exchanges) - pair, unit="", target=120),
+        Figure(name=f"{prefix}requests that the pair of releases adds", value=pair, unit="", target=20),
+        Figure(name=f"{prefix}writes of status in it", value=writes, unit="", target=50),
+        Figure(name=f"{prefix}responses 409 in it", value=conflicts, unit="", target=0),
     ]
 
 

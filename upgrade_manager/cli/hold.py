@@ -1,7 +1,7 @@
 """The commands `upgrade-manager pause PLAN` and `continue PLAN [NODE]`: they pause and continue an upgrade.
 
 user_commands.py starts them, and retry.py shows what pauses a plan; pipeline/pause.py holds the plan, and
-pipeline/continuations.py lets a node go on.
+pipeline/continuations.py resumes a node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def hold(options: HoldOptions) -> int:
 
 
 def resume(options: ContinueOptions) -> int:
-    """Let the plan go on, print the effect, and return the exit status."""
+    """Continue the plan, print the effect, and return the exit status."""
     return run_command("continue", lambda: _continue(options))
 
 
@@ -70,7 +70,7 @@ def pausing(plan: Object) -> Object:
 
 
 def continuing(plan: Object) -> Object:
-    """Return the change that lets the plan go on. Raises CommandError for a plan that does not hold."""
+    """Return the change that continues the plan. Raises CommandError for a plan that does not hold."""
     field = pausing_field(plan)
     if not field:
         held, command = held_node(plan)
@@ -87,7 +87,7 @@ def pausing_field(plan: Object) -> str:
 
 
 def held_node(plan: Object) -> tuple[str, str]:
-    """Return a node that holds before a step, and the command that lets it go on; empty texts without one."""
+    """Return a node that holds before a step, and the command that continues it; empty texts without one."""
     if _has_failed(plan):
         return "", ""
     node = next(iter(held_nodes(objects.mapping(plan, "status"))), "")
@@ -95,7 +95,7 @@ def held_node(plan: Object) -> tuple[str, str]:
 
 
 def letting_past(plan: Object, *, node: str) -> Object:
-    """Return the change that lets the node go on. Raises CommandError for a node that does not hold."""
+    """Return the change that continues the node. Raises CommandError for a node that does not hold."""
     if _has_failed(plan):
         way = "" if is_requested(plan) else f". To request it: {retry_command(objects.name(plan))}"
         raise CommandError(f"{objects.name(plan)} has failed: {node} goes on in its next attempt{way}")
@@ -118,7 +118,7 @@ async def change(session: Session, name: str, decide: Callable[[Object], Object]
 
 
 def held_line(plan: Object) -> str:
-    """Return where the plan will hold, and the command that lets it go on."""
+    """Return the place at which the plan holds next, and the command that continues it."""
     name = objects.name(plan)
     if is_requested(plan):
         return f"{_attempt(plan)}, which has not begun, waits. To begin it: {continue_command(name)}"
@@ -129,7 +129,7 @@ def held_line(plan: Object) -> str:
 
 
 def continued_line(plan: Object) -> str:
-    """Return what a plan does that is not paused any more; one that has failed goes on by its next attempt."""
+    """Return the line of a plan that was continued; one that has failed continues in its next attempt."""
     name = objects.name(plan)
     if is_requested(plan):
         return f"{_attempt(plan)} begins, unless something else holds the cluster"
@@ -139,7 +139,7 @@ def continued_line(plan: Object) -> str:
 
 
 def _held_still(plan: Object) -> str:
-    """Return what holds a plan that is not paused by its user any more, with the command; empty without."""
+    """Return the next pause of a plan that was continued, with the command that ends it; empty without one."""
     name, status = objects.name(plan), objects.mapping(plan, "status")
     node, command = held_node(plan)
     if node:

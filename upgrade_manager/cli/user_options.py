@@ -90,7 +90,7 @@ class PreflightOptions:
     file: str = ""
     #: `table` or `json`.
     output: str = "table"
-    #: Do not ask the server of the ISO.
+    #: True to skip the request to the ISO's server.
     skip_iso: bool = False
     #: List the releases instead of checking a plan.
     versions: bool = False

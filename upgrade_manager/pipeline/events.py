@@ -157,10 +157,8 @@ class PlanEvents:
     def blocked(self, plan: Object) -> None:
         """Record that something holds the cluster, once for each time in the queue, with the message of Available."""
         since = objects.text(plan, "status", "queuedSince")
-        handled, what = self._handled.setdefault(_key(plan), set()), f"{CONCURRENT_UPGRADE_BLOCKED}/{since}"
-        if what in handled:
+        if not self._is_first(plan, f"{CONCURRENT_UPGRADE_BLOCKED}/{since}"):
             return
-        handled.add(what)
         message, at = objects.condition(plan, AVAILABLE).get("message") or "the cluster is in use", parse_time(since)
         self._record(
             plan,
@@ -213,9 +211,8 @@ class PlanEvents:
         An event older than the API server's retention is left out, because an earlier process has recorded it. `order`
         sorts events of one reason and second.
         """
-        if self.is_handled(plan, reason, about):
+        if not self._is_first(plan, f"{reason}/{about}"):
             return
-        self._handled[_key(plan)].add(f"{reason}/{about}")
         if at is not None and not self._is_of_attempt(plan, at):
             return
         position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
@@ -241,8 +238,15 @@ class PlanEvents:
         return began is None or at >= began
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
-        """Return True if this process has called `once` for this plan, reason and `about`."""
+        """Return True if this process has recorded the event of this plan, reason and `about`."""
         return f"{reason}/{about}" in self._handled.setdefault(_key(plan), set())
+
+    def _is_first(self, plan: Object, what: str) -> bool:
+        """Return True at this process's first call for the plan, its attempt and `what`."""
+        handled = self._handled.setdefault(_key(plan), set())
+        is_first = what not in handled
+        handled.add(what)
+        return is_first
 
     async def sent(self, plan: Object) -> None:
         """Write the history and wait a moment until the events are sent: their source is about to be removed."""
@@ -257,8 +261,7 @@ class PlanEvents:
 
     def warning_once(self, plan: Object, reason: str, message: str, *, about: str) -> None:
         """Record a warning that the cluster has a record of: once for each plan, reason and `about`."""
-        if not self.is_handled(plan, reason, about):
-            self._handled[_key(plan)].add(f"{reason}/{about}")
+        if self._is_first(plan, f"{reason}/{about}"):
             self.warning(plan, reason, message, about=about)
 
     def vms(self, plan: Object, reason: str, text: str, vms: Sequence[str]) -> None:

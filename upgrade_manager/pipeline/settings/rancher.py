@@ -108,11 +108,11 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any, is
     The patch records itself, because the event must not precede it: without the hooks Rancher may upgrade a node.
     A blocker reports a strategy that is contested, in place of an event for each removal.
     """
-    removal = {"attempt": ctx.owner.attempt, "generation": objects.value(cluster, "metadata", "generation")}
+    generation_without = objects.value(cluster, "metadata", "generation")
+    removal = None if is_contested else {"attempt": ctx.owner.attempt, "generation": generation_without}
     values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
-    annotation = _annotation(ctx, original, **({} if is_contested else {_ADDED: removal}))
-    await _patch_cluster(ctx, cluster, _annotate(cluster, annotation), values)
-    if not is_contested:
+    await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original, removal=removal)), values)
+    if removal is not None:
         _report_added(ctx, removal)
 
 
@@ -266,8 +266,12 @@ def _record(cluster: Object) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _annotation(ctx: ReconcileContext, original: Any, **more: Any) -> dict[str, str | None]:
-    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original, **more}
+def _annotation(
+    ctx: ReconcileContext, original: Any, *, removal: Mapping[str, Any] | None = None
+) -> dict[str, str | None]:
+    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
+    if removal is not None:
+        record[_ADDED] = removal
     return {ANNOTATION_ORIGINAL_STRATEGY: json.dumps(record, separators=(",", ":"))}
 
 

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from tests.support.programs.polling import eventually
+from tests.support.programs.processes import group_is_alive
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import ROOT, repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -79,9 +80,10 @@ class Container:
     async def end(self, number: signal.Signals) -> int:
         """End all its processes, and return the first one's status."""
         os.killpg(self._process.pid, number)
-        await eventually(self._is_closed, seconds=SECONDS)
         async with asyncio.timeout(SECONDS):
-            return await self._process.wait()
+            status = await self._process.wait()
+        await eventually(self._is_ended, seconds=SECONDS)
+        return status
 
     async def run(self, *argv: str) -> int:
         """Run a command in it, and return its status."""
@@ -100,14 +102,9 @@ class Container:
                 return response.ok
         return False
 
-    async def _is_closed(self) -> bool:
-        """Return True if its last process ended, too."""
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", READINESS["port"])
-        except ConnectionRefusedError:
-            return True
-        writer.close()
-        return False
+    async def _is_ended(self) -> bool:
+        """Return True if its last process ended, too, as a runtime waits for it before it starts another container."""
+        return not group_is_alive(self._process.pid)
 
 
 def prepared(folder: Path) -> Container:

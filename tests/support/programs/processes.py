@@ -16,11 +16,22 @@ _INTERVAL = 0.02
 
 def is_alive(pid: int) -> bool:
     """Return True if a process runs; a zombie does not."""
+    return _state(pid)[0] != "Z"
+
+
+def group_is_alive(group: int) -> bool:
+    """Return True if a process of a process group runs. A zombie holds neither files nor sockets any more."""
+    states = [_state(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return any(state != "Z" for state, of in states if of == group)
+
+
+def _state(pid: int) -> tuple[str, int]:
+    """Return the state and the process group of a process; without a process the state of a zombie."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state, _, group, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+        return "Z", 0
+    return state, int(group)
 
 
 def started_with(word: str) -> list[int]:

@@ -11,6 +11,7 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.nodes.model import NO_REQUESTS
 from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, finished_seconds
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
@@ -251,3 +252,11 @@ def test_outdated_kubernetes_and_stale_hooks_are_recognized(
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
     ((view, _),) = decided(seen, target=TARGET._replace(stale=left))
     assert (view.kubernetes_outdated, view.stale_hook, view.tier) == expected
+
+
+@pytest.mark.parametrize("drain", [None, {}, [], "damaged"])
+def test_nodes_without_requests_share_one_record(drain: object) -> None:
+    """Every reconcile reads the record of each of a thousand nodes."""
+    status = {"nodeUpgradeStatuses": {"n1": {"state": "ImagePreloaded", "drain": drain}, "n2": {"state": "Ready"}}}
+    patch = StatusPatch({"metadata": {}, "status": status}, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    assert all(patch.node_requests(name) is NO_REQUESTS for name in ("n1", "n2", "n3"))

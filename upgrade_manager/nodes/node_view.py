@@ -154,9 +154,8 @@ class _NodeJob:
 _NO_JOBS: list[_NodeJob] = []
 
 
-@dataclass(frozen=True, slots=True)
-class _Inputs:
-    """The inputs of a decision besides the Node itself."""
+class _Inputs(NamedTuple):
+    """The inputs of a decision besides the Node itself; a tuple, because every reconcile creates one for each node."""
 
     state: NodeState | None
     machine_plan: MachinePlan

@@ -1,4 +1,4 @@
-"""The manager as a process: start, recovery from SIGKILL, memory; and `make demo` in a fresh clone."""
+"""The manager as a process: start, recovery from SIGKILL, memory, processor time; and `make demo` in a fresh clone."""
 
 from __future__ import annotations
 
@@ -48,27 +48,29 @@ async def _uninterrupted() -> list[Figure]:
         local.recorder.exchanges.clear()
         manager = await local.start_manager()
         await asyncio.sleep(SETTLE)
-        idle = memory(manager.process.pid, "VmRSS")
+        idle, used = memory(manager.process.pid, "VmRSS"), processor_time(manager.process.pid)
         await local.create_plan()
         await local.succeeded()
         watches = {(e.request.path, _selectors(e.request)) for e in local.recorder.of(MANAGER) if e.watches}
         await asyncio.sleep(SETTLE)
-        peak = memory(manager.process.pid, "VmHWM")
+        peak, used = memory(manager.process.pid, "VmHWM"), processor_time(manager.process.pid) - used
     return [
-        Figure(name="start to synced caches", value=started, unit="s", target=0.6),
+        Figure(name="start to the last watch", value=started, unit="s", target=0.45),
         Figure(name="watches opened in a three-node upgrade", value=len(watches), unit="", target=16),
+        Figure(name="processor time of a three-node upgrade", value=used, unit="s", target=0.42),
         Figure(name="resident memory, idle", value=idle * MIB_PER_MB, unit="MiB", target=55),
         Figure(name="resident memory, peak of a three-node upgrade", value=peak * MIB_PER_MB, unit="MiB", target=60),
     ]
 
 
 async def _start_and_stop(local: LocalProcesses) -> float:
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    """Return the seconds from the start of a process to its last watch. Probes share results, so they show it late."""
+    local.recorder.exchanges.clear()
+    began = asyncio.get_running_loop().time()
     manager = await local.start_manager()
-    took = loop.time() - began
+    await asyncio.sleep(SETTLE)
     await manager.stop()
-    return took
+    return max(exchange.ended for exchange in local.recorder.of(MANAGER) if exchange.watches) - began
 
 
 def _selectors(request: Request) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class StatusPatch:
     def record_requests(self, node: str, record: Requests) -> None:
         """Record Rancher's requests to drain the node, in its entry."""
         nodes = self._nodes()
-        if (recorded := self.node_requests(node)) is not record and recorded != record:
+        if record != self.node_requests(node):
             self._status["nodeUpgradeStatuses"] = nodes
             nodes[node] = {**(nodes.get(node) or {}), "drain": record.entry()}
 

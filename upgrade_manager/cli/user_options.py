@@ -244,7 +244,7 @@ def _add_preflight(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--versions", action="store_true", help="list the releases, and what each needs")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
     parser.add_argument(
-        "--skip-iso", action="store_true", help="do not ask the ISO's server, which only the cluster reaches"
+        "--skip-iso", action="store_true", help="skip the request to the ISO's server, which only the cluster reaches"
     )
     add_toolkit_image_flags(parser)
 

@@ -21,8 +21,8 @@ def is_alive(pid: int) -> bool:
 
 def group_is_alive(group: int) -> bool:
     """Return True if a process of a process group runs. A zombie holds neither files nor sockets any more."""
-    states = [_state(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return any(state != "Z" for state, of in states if of == group)
+    processes = [_state(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return any(state != "Z" and its_group == group for state, its_group in processes)
 
 
 def _state(pid: int) -> tuple[str, int]:

@@ -6,6 +6,8 @@ Nodes are upgraded one after the other, so the upgrade is measured over some nod
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import tempfile
 import time
@@ -25,7 +27,9 @@ from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import API_SERVER, ControlPlane
 from hack.scenario import Machine
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.kube.resources import LONGHORN_VOLUMES
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -33,11 +37,14 @@ if TYPE_CHECKING:
     from hack.simulation import Simulation
     from upgrade_manager.api.phases import PhaseName
 
-NODES, MACHINES, VOLUMES_IN_ALL = 1000, 5000, 10000
+COUNT, MACHINES, VOLUMES_IN_ALL = 1000, 5000, 10000
 #: Nodes that are upgraded before the measurement, and in it.
 BEFORE, MEASURED = 10, 40
 #: Seconds for the first nodes with all phases before them, and for each further node.
 START_TIMEOUT, NODE_TIMEOUT = 900.0, 30.0
+#: Seconds between two reports of a kubelet whose node does not change (pkg/kubelet/apis/config/v1beta1/defaults.go,
+#: NodeStatusReportFrequency, v1.35.1).
+REPORT_INTERVAL = 300.0
 #: The flag of an API server without streaming lists, as before Kubernetes 1.34.
 WITHOUT_STREAMING = "--feature-gates=WatchList=false"
 _MS = 1000.0
@@ -114,13 +121,17 @@ def _change_figures(changes: dict[PhaseName, float]) -> list[Figure]:
 
 async def _upgrade(plane: ControlPlane) -> Measurement:
     """Upgrade the first nodes, restart the manager, and measure over the next ones."""
-    scenario = scenarios.load("nodes-1000").changed(nodes={"count": NODES}, vms={"count": MACHINES})
+    scenario = scenarios.load("nodes-1000").changed(nodes={"count": COUNT}, vms={"count": MACHINES})
     async with real_cluster(plane, scenario) as cluster:
         await create_volumes(cluster.cluster, VOLUMES_IN_ALL - MACHINES)
         first = await cluster.start_manager()
         await cluster.create_plan()
         await cluster.upgraded_nodes(BEFORE, within=START_TIMEOUT)
-        return await _measured(cluster, plane, steps=await first.stop())
+        async with asyncio.TaskGroup() as group:
+            reports = group.create_task(_report_nodes(cluster.cluster))
+            found = await _measured(cluster, plane, steps=await first.stop())
+            reports.cancel()
+        return found
 
 
 async def _measured(cluster: RealCluster, plane: ControlPlane, *, steps: list[Step]) -> Measurement:
@@ -154,6 +165,19 @@ async def _listed(cluster: RealCluster, plane: ControlPlane) -> Listed:
     await cluster.upgraded_nodes(done + 1, within=START_TIMEOUT)
     peak = memory(manager.child.process.pid, "VmHWM")
     return Listed(memory=peak, steps=await manager.stop())
+
+
+async def _report_nodes(cluster: Simulation) -> None:
+    """Let the kubelet of each node report its unchanged status, one after the other, until cancelled."""
+    client, names = cluster.client("kubelet"), cluster.scenario.nodes.names
+    for node in itertools.cycle(names):
+        await asyncio.sleep(REPORT_INTERVAL / len(names))
+        path, now = "/status/conditions/0/lastHeartbeatTime", format_time(cluster.now())
+        with contextlib.suppress(KubeError):
+            # The API server restarts during the measurement.
+            await client.patch(
+                NODES, node, JsonPatch([{"op": "add", "path": path, "value": now}]), subresource="status"
+            )
 
 
 async def create_volumes(cluster: Simulation, count: int) -> None:

@@ -28,7 +28,7 @@ from hack.bench.in_process import BenchError, plan_manifest
 from hack.bench.local_processes import start_program
 from hack.bench.process import memory
 from hack.bench.real_cluster import SimulatedBackend
-from hack.bench.scale import MACHINES, NODES, VOLUMES_IN_ALL, create_volumes
+from hack.bench.scale import COUNT, MACHINES, VOLUMES_IN_ALL, create_volumes
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import direct
 from hack.control_plane.certificates import Authority
@@ -144,7 +144,7 @@ def _quantile(values: list[float]) -> float:
 
 
 async def _fill(plane: ControlPlane) -> None:
-    scenario = scenarios.load("nodes-1000").changed(nodes={"count": NODES}, vms={"count": MACHINES})
+    scenario = scenarios.load("nodes-1000").changed(nodes={"count": COUNT}, vms={"count": MACHINES})
     async with Simulation(scenario, actors=False, backend=lambda _: SimulatedBackend(plane)) as cluster:
         await create_volumes(cluster, VOLUMES_IN_ALL - MACHINES)
 

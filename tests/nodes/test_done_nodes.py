@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RemoveTaint, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, Decisions, NodeView, RemoveTaint, StartJob
 from upgrade_manager.nodes.sequencing import one_at_a_time
 
 PENDING = Hook(requested="D")
@@ -110,7 +110,7 @@ def start(name: str, *, kind: JobType = JobType.PRE_DRAIN, repeated: bool = Fals
 
 
 def started(*pairs: tuple[NodeView, Decision]) -> list[str]:
-    return [view.name for view, decision in one_at_a_time(pairs) if decision.effects]
+    return [view.name for view, decision in one_at_a_time(Decisions(active=pairs)).active if decision.effects]
 
 
 @pytest.mark.rule("nodes: no node starts while a done node is NotReady, runs another OS or is missing")
@@ -127,7 +127,7 @@ def started(*pairs: tuple[NodeView, Decision]) -> list[str]:
 def test_no_node_starts_while_a_done_node_is_lost(change: dict[str, object], second: Decision, *, begins: bool) -> None:
     lost = replace(DONE, **change)  # type: ignore[arg-type]  # a table
     other = replace(VIEW, name="n2")
-    ((_, first), (_, found)) = one_at_a_time([(lost, decide(lost)), (other, second)])
+    ((_, first), (_, found)) = one_at_a_time(Decisions(active=[(lost, decide(lost)), (other, second)])).active
     assert first == decide(lost)
     assert (found == second) is begins
 

@@ -11,10 +11,10 @@ from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.estimate import completion, finishes
-from upgrade_manager.nodes.model import Decision, NodeView
+from upgrade_manager.nodes.model import Decision, Decisions, NodeView
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decided
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -58,7 +58,7 @@ def left(state: NodeState | None = None) -> tuple[NodeView, Decision]:
     ],
 )
 def test_completion_follows_the_nodes_that_are_done(decisions: list[Decided], hours: float | None) -> None:
-    found = completion(decisions, now=NOW)
+    found = completion(Decisions(active=decisions), now=NOW)
     assert found == (None if hours is None else pytest.approx(NOW + hours * HOUR, abs=timedelta(seconds=1)))
 
 

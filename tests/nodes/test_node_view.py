@@ -11,8 +11,9 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.nodes.model import NO_REQUESTS
-from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, finished_seconds
+from upgrade_manager.nodes.decided_nodes import DecidedNodes
+from upgrade_manager.nodes.model import NO_REQUESTS, Decided
+from upgrade_manager.nodes.node_view import Observed, Shared, Target, finished_seconds
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
@@ -45,7 +46,8 @@ def observed(**given: Any) -> Observed:
 def decided(
     seen: Observed, status: StatusPatch = STATUS, *, spec: UpgradePlanSpec = SPEC, target: Target = TARGET
 ) -> list[Decided]:
-    return decide_all(status, seen, plan_uid=OWNER.uid, single=None, spec=spec, target=target)
+    shared = Shared(target, OWNER.uid, None, frozenset(spec.node_upgrade_option.pause_nodes), spec.restore_vm)
+    return sorted(DecidedNodes().decide(status.nodes, seen, shared).all(), key=lambda pair: pair[0].name)
 
 
 def views(**given: Any) -> dict[str, Any]:
@@ -112,13 +114,6 @@ def test_plan_options_of_a_node(spec: dict[str, Any], labels: dict[str, str], *,
     assert (view.paused, view.restore_vms) == (paused, restores)
 
 
-def test_decision_is_repeated_if_pause_nodes_changes() -> None:
-    seen = observed(nodes=[node("n1")])
-    pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
-    paused = [decided(seen, spec=spec)[0][0].paused for spec in (SPEC, pausing, SPEC)]
-    assert paused == [False, True, False]
-
-
 def test_ambiguous_machine_is_named_on_the_node() -> None:
     secrets = [secret("s1", "m1", **{PRE_DRAIN: OPTIONS}), secret("s2", "m2")]
     seen = views(nodes=[node("n1")], secrets=secrets, machines=[machine("m1", "n1"), machine("m2", "n1")])["n1"]
@@ -181,47 +176,6 @@ def test_durations_are_those_of_the_plans_complete_jobs() -> None:
     jobs = [ended("n1", "20"), ended("n2", "30"), ended("n3", "40", condition="Failed"), ended("n4", "50", uid="x")]
     found = finished_seconds(store_of([*jobs, {"metadata": {"name": "x"}}]), OWNER.uid)
     assert found == {JobType.PRE_DRAIN: [20.0, 30.0]}
-
-
-def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, **more}
-
-
-@pytest.mark.rule(
-    "pipeline: decisions derive from the plan and observed objects, not from events seen earlier",
-    "pipeline: node states derive from Jobs, Nodes and Secrets",
-)
-@pytest.mark.parametrize(
-    ("kind", "obj"),
-    [
-        pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
-        pytest.param("secrets", versioned(secret("s1", "m1", **{PRE_DRAIN: OPTIONS}), "9"), id="its Secret"),
-        pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
-        pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
-    ],
-)
-def test_decision_is_repeated_only_if_an_object_changes(kind: str, obj: dict[str, Any]) -> None:
-    given: dict[str, Any] = {
-        "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
-        "secrets": [versioned(secret("s1", "m1", **{POST_DRAIN: OPTIONS}), "1")],
-        "machines": [versioned(machine("m1", "n1"), "1"), versioned(machine("m9", "n9"), "1")],
-        "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
-    }
-    seen = observed(**given)
-    first = decided(seen)
-    assert [again is before for again, before in zip(decided(seen), first, strict=True)] == [True, True]
-    getattr(seen, kind).put(obj)
-    news = decided(seen)
-    assert [again is before for again, before in zip(news, first, strict=True)] == [False, True]
-    fresh = observed(**{name: getattr(seen, name).list() for name in given})
-    assert news == decided(fresh)
-
-
-def test_decision_is_repeated_if_the_recorded_state_changes() -> None:
-    seen = observed(nodes=[node("n1")])
-    (before,) = decided(seen)
-    ((view, decision),) = decided(seen, recorded(n1="PostDrained"))
-    assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
 
 
 @pytest.mark.rule("nodes: of two Secrets for a node the one with a pending hook is used, and logged")

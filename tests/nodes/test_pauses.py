@@ -10,8 +10,7 @@ import pytest
 from tests.support.cluster.nodes import COMPLETE, VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.model import Decision, Effect, NodeView, RestoreVMs, ResumeJob, StartJob
-from upgrade_manager.nodes.node_view import Decided
+from upgrade_manager.nodes.model import Decided, Decision, Decisions, Effect, NodeView, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.pauses import node_pause, plan_pause, where_held
 
 ROW = plan_pause("up", after=None)
@@ -26,7 +25,7 @@ def node(name: str, state: NodeState = NodeState.IMAGE_PRELOADED, **more: Any) -
 def where(*decided: Decided, held: dict[str, str] | None = None) -> str:
     held = held or {}
     closed = {name: node_pause(name, point, plan="up") for name, point in held.items()}
-    return where_held(decided, held=held, closed=closed, single=False, is_paused=False)
+    return where_held(Decisions(active=decided), held=held, closed=closed, single=False, is_paused=False)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +64,6 @@ def test_upgrade_does_not_hold_while_a_job_begins(effect: Effect, expected: str)
 
 def test_plan_holds_before_a_node_that_rancher_has_not_reached() -> None:
     decided = [(node("n1", NodeState.POST_DRAINED), DONE), (node("n2"), Decision(state=None))]
-    found = where_held(decided, held={}, closed={}, single=False, is_paused=True)
+    found = where_held(Decisions(active=decided), held={}, closed={}, single=False, is_paused=True)
     assert found == "before the drain of the next node"
-    assert where_held(decided[:1], held={}, closed={"n1": ROW}, single=False, is_paused=True) == ""
+    assert where_held(Decisions(active=decided[:1]), held={}, closed={"n1": ROW}, single=False, is_paused=True) == ""

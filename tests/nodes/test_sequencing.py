@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.support.cluster.nodes import COMPLETE, RUNNING, VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, ResumeJob, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decided, Decision, Decisions, NodeView, ResumeJob, StartJob
 from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time, paused_message
 
 
@@ -25,13 +26,17 @@ row = pytest.param
 IDLE = Decision(state=None)
 
 
-def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
+def in_order(pairs: Sequence[Decided]) -> Sequence[Decided]:
+    return one_at_a_time(Decisions(active=pairs)).active
+
+
+def started(pairs: Sequence[Decided]) -> list[str]:
     return [view.name for view, decision in pairs if decision.effects]
 
 
 @pytest.mark.parametrize("state", sorted(IN_PROGRESS))
 def test_no_node_starts_while_another_is_in_progress(state: NodeState) -> None:
-    pairs = one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])
+    pairs = in_order([(node("a"), start("a")), (node("b", state), IDLE)])
     assert started(pairs) == []
     held = pairs[0][1]
     assert held.state is None
@@ -39,22 +44,22 @@ def test_no_node_starts_while_another_is_in_progress(state: NodeState) -> None:
 
 
 def test_node_in_progress_starts_its_next_job() -> None:
-    pairs = one_at_a_time([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
+    pairs = in_order([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
     assert started(pairs) == ["a"]
 
 
 def test_first_of_two_pending_nodes_starts() -> None:
-    assert started(one_at_a_time([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
+    assert started(in_order([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
 
 
 @pytest.mark.parametrize("state", [None, NodeState.IMAGE_PRELOADED, NodeState.POST_DRAINED])
 def test_unstarted_and_finished_nodes_block_no_other(state: NodeState | None) -> None:
-    assert started(one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
+    assert started(in_order([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
 
 
 def test_observed_return_counts_before_the_recorded_state() -> None:
     back = Decision(state=NodeState.POST_DRAINED)
-    assert started(one_at_a_time([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
+    assert started(in_order([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
 
 
 def left(tier: int | None) -> tuple[NodeView, Decision]:
@@ -84,7 +89,7 @@ PRE_DRAINED = node("a", NodeState.PRE_DRAINED, stale_hook=True, tier=3)
 def test_node_with_a_stale_hook_waits_for_earlier_tiers(
     pairs: list[tuple[NodeView, Decision]], begun: list[str]
 ) -> None:
-    assert started(one_at_a_time(pairs)) == begun
+    assert started(in_order(pairs)) == begun
 
 
 def hold(name: str) -> Decision:
@@ -115,7 +120,7 @@ RESUMED = (node("a", PAUSED), resume("a"))
     ],
 )
 def test_paused_nodes_block_no_other(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
-    assert started(one_at_a_time(pairs)) == acting
+    assert started(in_order(pairs)) == acting
 
 
 REPEATED = Decision(state=None, effects=(StartJob(node="a", job_type=JobType.PRE_DRAIN, repeated=True),))
@@ -146,7 +151,7 @@ def test_repeated_drain_waits_for_a_drained_node_unless(
     tier: int | None, decision: Decision, other: tuple[NodeView, Decision], begun: list[str]
 ) -> None:
     pairs = [(node("a", NodeState.POST_DRAINED, tier=tier), decision), other]
-    assert started(one_at_a_time(pairs)) == begun
+    assert started(in_order(pairs)) == begun
 
 
 HOOK = Hook(requested="D")
@@ -180,7 +185,7 @@ def test_drain_waits_for_a_repeated_drain_of_an_earlier_tier(
     done: dict[str, Any], prepared: dict[str, Any], acting: list[str]
 ) -> None:
     later = node("b", **{**PREPARED, **prepared})
-    assert started(one_at_a_time([(node("a", **{**AGAIN, **done}), HELD), (later, acknowledge(later))])) == acting
+    assert started(in_order([(node("a", **{**AGAIN, **done}), HELD), (later, acknowledge(later))])) == acting
 
 
 @pytest.mark.rule("nodes: a node is not drained before a node of an earlier tier that Rancher drains again")
@@ -198,12 +203,12 @@ def test_drain_waits_for_a_repeated_drain_of_an_earlier_tier(
 def test_repeated_drain_waits_for_a_prepared_node_unless(change: dict[str, Any], begun: list[str]) -> None:
     waiting = Decision(state=NodeState.PRE_DRAINING, holds=True)
     pairs = [(node("a", **AGAIN), REPEATED), (node("b", **{**PREPARED, **change}), waiting)]
-    assert started(one_at_a_time(pairs)) == begun
+    assert started(in_order(pairs)) == begun
 
 
 def test_one_of_two_nodes_starts_of_which_one_is_drained_again() -> None:
     pairs = [(node("a", **AGAIN), REPEATED), (node("b", **{**PREPARED, "jobs": {}}), start("b"))]
-    assert started(one_at_a_time(pairs)) == ["b"]
+    assert started(in_order(pairs)) == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tests.support.cluster.harvester import Harvester
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import list_all_pages
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
 from upgrade_manager.pipeline.informers import (
     JUST_OPENED,
@@ -18,9 +22,6 @@ from upgrade_manager.pipeline.informers import (
     InformerSpec,
     PlanInformers,
     Write,
-    slim_job,
-    slim_node,
-    slim_pod,
 )
 
 ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
@@ -133,91 +134,6 @@ def test_spec_covers_its_kind_in_its_namespace(
     assert spec.covers(resource, namespace) is covered
 
 
-def test_slim_node_keeps_what_decisions_read() -> None:
-    node = {
-        "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [1]},
-        "spec": {"podCIDR": "x", "unschedulable": True},
-        "status": {
-            "conditions": [
-                {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"},
-                {"type": "DiskPressure", "status": "False"},
-            ],
-            "nodeInfo": {"osImage": "Harvester v1.6.1", "bootID": "x"},
-            "addresses": [
-                {"type": "Hostname", "address": "n1"},
-                {"type": "InternalIP", "address": "10.0.0.1"},
-                {"type": "InternalIP", "address": "fd00::1"},
-            ],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "images": [{"names": ["a"]}] * 50,
-        },
-    }
-    slim = slim_node(node)
-    assert slim["metadata"] == {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
-    # The heartbeat of an unchanged node is not a change.
-    assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
-    assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
-    assert slim["status"]["addresses"] == [{"type": "InternalIP", "address": "10.0.0.1"}]
-    assert slim["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 10250}}
-    assert "images" not in slim["status"]
-    assert slim["spec"] == {"unschedulable": True}
-
-
-def test_slim_node_keeps_the_managers_annotation() -> None:
-    own = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.8.0"}
-    slim = slim_node(
-        {"metadata": {"name": "n1", "annotations": {"node.longhorn.io/default-disks-config": "[]", **own}}}
-    )
-    assert slim["metadata"] == {"name": "n1", "annotations": own}
-
-
-@pytest.mark.parametrize("key", ["kubevirt.io/drain", "node.kubernetes.io/unschedulable"])
-def test_slim_node_keeps_taints_with_the_pre_drain_jobs(key: str) -> None:
-    taints = [{"key": "example.com/other", "effect": "NoSchedule"}, {"key": key, "effect": "NoSchedule"}]
-    slim = slim_node({"metadata": {"name": "n1"}, "spec": {"taints": taints}})
-    assert slim["spec"].get("taints") == (taints if key == "kubevirt.io/drain" else None)
-
-
-@pytest.mark.parametrize(
-    "status",
-    [{}, {"status": None}, {"status": dict.fromkeys(("conditions", "nodeInfo", "addresses", "daemonEndpoints"))}],
-    ids=["none", "null", "nulls"],
-)
-def test_slim_node_accepts_missing_fields(status: dict[str, Any]) -> None:
-    slim = slim_node({"metadata": {"name": "n1"}, "spec": None, **status})
-    assert (slim["status"]["conditions"], slim["spec"]) == ([], {"unschedulable": False})
-
-
-def test_slim_job_keeps_what_decisions_read() -> None:
-    metadata: dict[str, Any] = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
-    step = {"management.harvesterhci.io/progress": "1/2 wait"}
-    job = {
-        "metadata": metadata | {"managedFields": [1], "annotations": {**step, "other": "x"}},
-        "spec": {"parallelism": 0, "suspend": True, "template": {"spec": {}}},
-        "status": {"failed": 1, "conditions": [], "startTime": "x"},
-    }
-    slim = slim_job(job)
-    assert slim["metadata"] == metadata | {"annotations": step}
-    assert slim["spec"] == {"parallelism": 0, "suspend": True}
-    assert slim["status"] == {"failed": 1, "conditions": [], "startTime": "x"}
-    assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}
-    assert slim_job({"metadata": {"name": "j"}, "spec": {"backoffLimit": 2}})["spec"]["backoffLimit"] == 2
-
-
-@pytest.mark.parametrize(
-    ("component", "kept"),
-    [
-        ("cluster-upgrade", {"active", "ready", "startTime"}),
-        ("node-upgrade", {"ready", "startTime"}),
-        ("image-preload", {"ready", "startTime"}),
-    ],
-)
-def test_slim_job_keeps_whether_a_pod_runs(component: str, kept: set[str]) -> None:
-    labels = {"management.harvesterhci.io/upgrade-component": component}
-    status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
-    assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept
-
-
 async def test_store_is_confirmed_once_it_has_caught_up(cluster: Harvester, informers: PlanInformers) -> None:
     await cluster.nodes("n1")
     await informers.watch(ALL_NODES)
@@ -226,6 +142,40 @@ async def test_store_is_confirmed_once_it_has_caught_up(cluster: Harvester, info
     await informers.confirm(cluster.client, ALL_NODES)
     found = (await informers.watch(ALL_NODES)).list()
     assert [node["metadata"]["name"] for node in found] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("size", "reported", "limits"),
+    [
+        pytest.param(2, True, [2], id="one page: all are compared"),
+        pytest.param(1, True, [1], id="more objects, and the watch has an event of that version"),
+        pytest.param(1, False, [1, 1, 1], id="no event: all pages are compared"),
+    ],
+)
+async def test_versions_of_many_objects_are_confirmed_by_a_later_event(
+    cluster: Harvester,
+    informers: PlanInformers,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    *,
+    reported: bool,
+    limits: list[int],
+) -> None:
+    monkeypatch.setattr("upgrade_manager.pipeline.informers.PAGE_SIZE", size)
+    monkeypatch.setattr("upgrade_manager.pipeline.informers.list_all_pages", partial(list_all_pages, limit=size))
+    await cluster.nodes("n1", "n2")
+    await informers.watch(ALL_NODES)
+    # The API server's newest version is that of another object.
+    await cluster.put(SERVICES, {"metadata": {"name": "other", "namespace": "default"}, "spec": {}})
+    listed = Mock(wraps=cluster.client.list_page)
+    monkeypatch.setattr(cluster.client, "list_page", listed)
+    async with asyncio.TaskGroup() as group:
+        confirmed = group.create_task(informers.confirm(cluster.client, ALL_NODES))
+        await asyncio.sleep(0.1)
+        if reported:
+            await cluster.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": {"a": "b"}}}))
+    assert await confirmed is reported
+    assert [one.args[1].limit for one in listed.call_args_list] == limits
 
 
 async def test_informer_without_an_open_watch_is_interrupted(informers: PlanInformers) -> None:
@@ -249,34 +199,3 @@ async def test_store_whose_watch_hangs_is_listed_again(cluster: Harvester, infor
     await informers.confirm(cluster.client, ALL_NODES)
     found = (await informers.watch(ALL_NODES)).list()
     assert [node["metadata"]["name"] for node in found] == ["n1", "n2"]
-
-
-@pytest.mark.parametrize(
-    ("state", "kept"),
-    [
-        ({"terminated": {"exitCode": 0, "message": "{}"}}, {"terminated": {"exitCode": 0, "message": "{}"}}),
-        ({"waiting": {"reason": "ErrImagePull"}}, {"waiting": {"reason": "ErrImagePull"}}),
-        ({"running": {"startedAt": "x"}}, {}),
-        (None, {}),
-    ],
-    ids=["ended", "waits", "runs", "null"],
-)
-def test_slim_pod_keeps_reports_and_missing_images(state: Any, kept: dict[str, Any]) -> None:
-    metadata: dict[str, Any] = {"name": "p", "namespace": "x", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
-    pod = {
-        "metadata": metadata | {"managedFields": [1], "annotations": {"a": "b"}},
-        "spec": {"nodeName": "n1", "containers": [{"name": "c"}]},
-        "status": {
-            "phase": "Pending",
-            "podIP": "10.0.0.1",
-            "conditions": [{"type": "Ready"}],
-            "containerStatuses": [{"name": "c", "image": "i", "ready": True, "state": state}],
-        },
-    }
-    containers = [{"name": "c", "image": "i", "state": kept}]
-    assert slim_pod(pod) == {
-        "metadata": metadata,
-        "spec": {"nodeName": "n1"},
-        "status": {"phase": "Pending", "containerStatuses": containers},
-    }
-    assert slim_pod({"metadata": {}, "spec": None, "status": {"containerStatuses": None}})["status"]["phase"] == ""

@@ -265,14 +265,14 @@ class TestNodes:
     )
     def test_node_state_is_merged(self, before: dict[str, Any], state: str, after: str | None) -> None:
         patch = new_patch({"nodeUpgradeStatuses": {"n1": before}})
-        assert patch.has_node("n1")
+        assert "n1" in patch.nodes
         assert patch.node_state("n1") == (None if before["state"] == "Polishing" else before["state"])
         patch.move_node("n1", NodeState(state), message="" if after else "x")
         assert patch.difference() == ({"nodeUpgradeStatuses": {"n1": {"state": after, **SINCE}}} if after else {})
 
     def test_null_node_statuses_are_empty(self) -> None:
         patch = new_patch({"nodeUpgradeStatuses": None})
-        assert not patch.has_node("n1")
+        assert "n1" not in patch.nodes
         patch.move_node("n1", NodeState.PRE_DRAINED)
         assert patch.node_state("n1") is NodeState.PRE_DRAINED
 

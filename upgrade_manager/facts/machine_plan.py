@@ -13,6 +13,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
@@ -47,6 +48,19 @@ if TYPE_CHECKING:
 
 #: Rancher's annotation of a hook, by the manager's annotation that acknowledges the hook.
 REQUESTED = {ANNOTATION_PRE_HOOK: RKE_PRE_DRAIN, ANNOTATION_POST_HOOK: RKE_POST_DRAIN}
+#: The members of the drain options that list hooks, by the manager's annotation.
+_MEMBERS = {ANNOTATION_PRE_HOOK: "preDrainHooks", ANNOTATION_POST_HOOK: "postDrainHooks"}
+#: Annotations of a drain.
+_READ = frozenset(
+    {
+        *REQUESTED,
+        *REQUESTED.values(),
+        ANNOTATION_ACKNOWLEDGED,
+        RKE_DRAIN_DONE,
+        RKE_DRAIN_ERROR,
+        RKE_DRAIN_OPTIONS,
+    }
+)
 #: The roles by tier; the first role of a machine in this order decides its tier.
 _TIERS = {1: RKE_ETCD_ROLE, 2: RKE_CONTROL_PLANE_ROLE, 3: RKE_WORKER_ROLE}
 
@@ -115,12 +129,12 @@ def tier_of(secret: Mapping[str, Any]) -> int | None:
 
 def pre_drain_hook(secret: Mapping[str, Any]) -> Hook:
     """Return the hook before Rancher drains the node."""
-    return _hook(secret, ANNOTATION_PRE_HOOK, "preDrainHooks")
+    return _hook(secret, ANNOTATION_PRE_HOOK)
 
 
 def post_drain_hook(secret: Mapping[str, Any]) -> Hook:
     """Return the hook after Rancher has drained the node and upgraded its Kubernetes."""
-    return _hook(secret, ANNOTATION_POST_HOOK, "postDrainHooks")
+    return _hook(secret, ANNOTATION_POST_HOOK)
 
 
 def is_pending(secret: Mapping[str, Any]) -> bool:
@@ -205,15 +219,23 @@ def _is_drained(annotations: Mapping[str, str]) -> bool:
     return is_upgrading and all(annotations.get(key) == options for key in keys)
 
 
+def annotations_read(secret: Mapping[str, Any]) -> dict[str, str]:
+    """Return the annotations that this module reads: those of drains, and of the hooks that their options list."""
+    present = secret["metadata"].get("annotations") or {}
+    values = [present.get(key, "") for key in (RKE_DRAIN_OPTIONS, RKE_PRE_DRAIN, RKE_POST_DRAIN)]
+    hooks = {name for value in values for member in _MEMBERS.values() for name in _hook_names(value, member)}
+    return {key: value for key, value in present.items() if key in _READ or key in hooks}
+
+
 def begun_drains(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the names of the Secrets with a drain that has begun, and that has hooks for the manager."""
     return sorted(secret["metadata"]["name"] for secret in secrets if is_draining(secret))
 
 
-def _hook(secret: Mapping[str, Any], acknowledgement: str, member: str) -> Hook:
+def _hook(secret: Mapping[str, Any], acknowledgement: str) -> Hook:
     annotations = secret["metadata"].get("annotations") or {}
     value = annotations.get(REQUESTED[acknowledgement], "")
-    names = _hook_names(value, member)
+    names = _hook_names(value, _MEMBERS[acknowledgement])
     others = tuple(name for name in names if name != acknowledgement and annotations.get(name) != value)
     requested = value if acknowledgement in names else ""
     return Hook(requested=requested, acknowledged=annotations.get(acknowledgement, ""), others=others)
@@ -294,16 +316,14 @@ class Machine:
 NO_MACHINE_PLAN = MachinePlan()
 
 
-def machine_plans(secrets: Store, known: Mapping[str, Machine]) -> Mapping[str, list[MachinePlan]]:
-    """Return the Secrets by node; Secrets without a Machine or a node are skipped."""
-    result: dict[str, list[MachinePlan]] = {}
-    for plan in secrets.derive(_read_secret):
-        machine = known.get(plan.machine)
-        if machine is not None and machine.node:
-            if machine.problem or machine.plan_error:
-                plan = machine.explain(plan)  # noqa: PLW2901
-            result.setdefault(machine.node, []).append(plan)
-    return result
+def machine_plans(node: str, secrets: Store, machines: Store) -> list[MachinePlan]:
+    """Return the Secrets of the node's Machines, in their order; a Secret without a Machine is of no node."""
+    result = []
+    for where in machines.keys_by(node_of_machine, node):
+        machine = machines.derive_one(Machine.of, where)
+        plans = [secrets.derive_one(_read_secret, one) for one in secrets.keys_by(machine_of, machine.name)]
+        result += [machine.explain(plan) if machine.problem or machine.plan_error else plan for plan in plans]
+    return sorted(result, key=attrgetter("secret"))
 
 
 def counting(plans: Sequence[MachinePlan], machine: Machine | None, *, node: str) -> MachinePlan:

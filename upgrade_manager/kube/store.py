@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from upgrade_manager.kube.objects import key, resource_version, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
 
@@ -17,8 +18,9 @@ T = TypeVar("T")
 Key: TypeAlias = tuple[str, str]
 #: Aliases, because inside `Store` the name `list` is a method.
 Objects: TypeAlias = "list[Object]"
-Derived: TypeAlias = "list[T]"
 Keys: TypeAlias = "list[Key]"
+#: The states of changed objects that a store remembers; readers that are further behind read all objects again.
+REMEMBERED = 256
 
 
 class ChangeKind(Enum):
@@ -54,8 +56,14 @@ class Store:
         self._objects: dict[Key, Object] = {}
         #: All keys in order; None after the set of keys has changed.
         self._sorted: Keys | None = None
-        #: By function: its results for the current objects.
+        #: By function: its results for the current objects, and the same in the order of the keys, until a change.
         self._derived: dict[Callable[[Object], Any], dict[Key, Any]] = {}
+        self._lists: dict[Callable[[Object], Any], Sequence[Any]] = {}
+        #: By function: the keys of the current objects by its results.
+        self._indices: dict[Callable[[Object], str], dict[str, set[Key]]] = {}
+        #: The latest states before and after changes, and the number of all of them.
+        self._touched: deque[Object] = deque(maxlen=REMEMBERED)
+        self.touched = 0
         #: The resourceVersion that the store has reached; "" before the first list.
         self.resource_version = ""
 
@@ -70,17 +78,46 @@ class Store:
         """Return all objects, ordered by namespace and name."""
         return [self._objects[where] for where in self._keys()]
 
-    def derive(self, function: Callable[[Object], T]) -> Derived[T]:
-        """Return the function's result for each object, in the order of `list`.
+    def derive(self, function: Callable[[Object], T]) -> Sequence[T]:
+        """Return the function's result for each object, in the order of `list`; the caller must not change it.
 
         Results are cached by function and version of the object, so the function must depend on the object alone and be
         defined once, at module level or as a class.
         """
-        results = self._derived.setdefault(function, {})
-        if len(results) < len(self._objects):
+        found = self._lists.get(function)
+        if found is None:
+            results = self._derived.setdefault(function, {})
             for where in self._objects.keys() - results.keys():
                 results[where] = function(self._objects[where])
-        return [results[where] for where in self._keys()]
+            found = self._lists[function] = [results[where] for where in self._keys()]
+        return found
+
+    def derive_one(self, function: Callable[[Object], T], where: Key) -> T:
+        """Return the function's result for the object of that key, which must exist; see `derive`."""
+        results = self._derived.setdefault(function, {})
+        if where not in results:
+            results[where] = function(self._objects[where])
+        result: T = results[where]
+        return result
+
+    def keys_by(self, function: Callable[[Object], str], value: str) -> Keys:
+        """Return the ordered keys of the objects with this result of the function (client-go's Indexer.IndexKeys).
+
+        The condition of `derive` holds for the function, too.
+        """
+        index = self._indices.get(function)
+        if index is None:
+            index = self._indices[function] = {}
+            for where, obj in self._objects.items():
+                index.setdefault(function(obj), set()).add(where)
+        return sorted(index.get(value, ()))
+
+    def touched_since(self, mark: int) -> Objects | None:
+        """Return the states before and after each change since `touched` was `mark`; None if some are forgotten."""
+        count = self.touched - mark
+        if count > len(self._touched):
+            return None
+        return list(self._touched)[-count:] if count else []
 
     def replace(self, items: Iterable[Object], version: str) -> Changes:
         """Replace the content with these objects; return the changes, deletions first.
@@ -92,6 +129,8 @@ class Store:
         if not self._objects:
             # Fast path for the first list.
             self._objects, self._sorted = incoming, None
+            for where, obj in incoming.items():
+                self._changed(where, None, obj)
             return [Change(ChangeKind.ADDED, obj) for obj in incoming.values()]
         deleted = [known for known in self._objects if known not in incoming]
         changes = [Change(ChangeKind.DELETED, self._remove(known)) for known in deleted]
@@ -120,22 +159,36 @@ class Store:
         if old is not None and is_same_object and _is_same_version(old, obj):
             return []
         self._objects[where] = obj
+        self._changed(where, old, obj)
         if old is None:
             self._sorted = None
             return [Change(ChangeKind.ADDED, obj)]
-        self._forget(where)
         if not is_same_object:
             return [Change(ChangeKind.DELETED, old), Change(ChangeKind.ADDED, obj)]
         return [Change(ChangeKind.UPDATED, obj, old)]
 
     def _remove(self, where: Key) -> Object:
         self._sorted = None
-        self._forget(where)
-        return self._objects.pop(where)
+        removed = self._objects.pop(where)
+        self._changed(where, removed, None)
+        return removed
 
-    def _forget(self, where: Key) -> None:
+    def _changed(self, where: Key, old: Object | None, new: Object | None) -> None:
+        """Keep what is derived from the objects up to date."""
+        self._lists.clear()
         for results in self._derived.values():
             results.pop(where, None)
+        for function, index in self._indices.items():
+            if old is not None:
+                keys = index[function(old)]
+                keys.remove(where)
+                if not keys:
+                    del index[function(old)]
+            if new is not None:
+                index.setdefault(function(new), set()).add(where)
+        states = [state for state in (old, new) if state is not None]
+        self._touched.extend(states)
+        self.touched += len(states)
 
 
 def _is_same_version(old: Object, new: Object) -> bool:

@@ -5,6 +5,7 @@ The pipeline reads the objects and applies the effects; this package sends no re
 
 __all__ = [
     "anomalies",
+    "decided_nodes",
     "drain",
     "estimate",
     "expected_times",

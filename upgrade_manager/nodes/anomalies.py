@@ -30,6 +30,7 @@ class AnomalyLog:
 
     def __init__(self) -> None:
         self._plan_uid = ""
+        self._inputs: tuple[object, ...] = ()
         self._logged: frozenset[tuple[str, str]] = frozenset()
 
     def record(
@@ -37,7 +38,13 @@ class AnomalyLog:
     ) -> None:
         """Log new anomalies. `nodes` take part in the upgrade; `stale` Secrets have a hook of an earlier upgrade."""
         if plan_uid != self._plan_uid:
-            self._plan_uid, self._logged = plan_uid, frozenset()
+            self._plan_uid, self._inputs, self._logged = plan_uid, (), frozenset()
+        derived = (observed.secrets.derive(_summary), observed.machines.derive(_node_of))
+        inputs = (*derived, observed.nodes.derive(objects.name), nodes, single, stale)
+        if inputs == self._inputs:
+            # Most changes of a thousand nodes are no anomalies.
+            return
+        self._inputs = inputs
         found = frozenset(
             [
                 *_secrets(observed.secrets, observed.machines),

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from upgrade_manager.nodes.model import Decision, NodeView
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decided, Decision, Decisions, NodeView
 
 #: The durations that an estimate needs: one node may differ from all others, as by its VMs.
 SAMPLES = 2
@@ -28,12 +27,12 @@ CLEANUP = 0.05
 LEAST_LEFT = 0.1
 
 
-def completion(decisions: Collection[Decided], *, now: datetime) -> datetime | None:
+def completion(decisions: Decisions, *, now: datetime) -> datetime | None:
     """Return the estimated end of the upgrade at the time at which a node finishes; None without a good estimate."""
-    done = [view for view, decision in decisions if decision.is_done]
+    done = [view for view, decision in decisions.all() if decision.is_done]
     seconds = [found for view in done if (found := upgrade_seconds(view, now=now)) is not None]
     left = len(decisions) - len(done)
-    if len(seconds) < SAMPLES or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions):
+    if len(seconds) < SAMPLES or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions.active):
         return None
     return now + timedelta(seconds=median(seconds) * (left + CLEANUP * len(decisions)))
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.holders import Holder
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import Decision, Effect, NodeView
-    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.model import Decided, Decision, Decisions, Effect, NodeView
+    from upgrade_manager.nodes.node_view import Observed
 
 
 class GateRow(Enum):
@@ -96,6 +96,7 @@ class Closed:
 class Surroundings:
     """The objects that the rows read beside the node itself."""
 
+    #: The active nodes; no row depends on another one.
     decided: Sequence[Decided]
     #: Nodes of Machines that cannot be observed or take no part, with the reason why they are not available.
     unavailable: Mapping[str, Closed] = field(default_factory=dict)
@@ -112,7 +113,7 @@ class Surroundings:
     def of(
         cls,
         observed: Observed,
-        decided: Sequence[Decided],
+        decisions: Decisions,
         *,
         missing: Mapping[str, MissingNode],
         waiting: Mapping[str, Sequence[str]],
@@ -124,13 +125,16 @@ class Surroundings:
         `missing` are the nodes that cannot be observed, recorded or not. `waiting` are the VMs, by their node, that
         only an earlier upgrade keeps there.
         """
+        decided = decisions.active
         if not reads_others(decided):
             return cls(decided=decided, rancher=rancher, paused=paused)
-        known = {view.name for view, _ in decided}
+        known = {view.name for view, _ in decisions.all()}
         found = {**{name: _away(name, one) for name, one in missing.items()}, **_away_beside(observed, known)}
         lacking = {node: f"VMs {name_list(vms)} of node {node}" for node, vms in waiting.items()}
         if not any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known):
-            names = (view.name for view, _ in decided if not has_target(view, decided))
+            # A node that waits or is done takes VMs, unless it is a witness.
+            others = decisions.all()
+            names = (view.name for view, _ in decided if not has_target(view, others))
             lacking = {**{name: f"the VMs of node {name}" for name in names}, **lacking}
         return cls(decided=decided, unavailable=found, without_target=lacking, rancher=rancher, paused=paused)
 
@@ -140,11 +144,11 @@ def reads_others(decided: Iterable[Decided]) -> bool:
     return any(is_gated(view, effect) for view, decision in decided for effect in decision.effects)
 
 
-def unobserved_beside(observed: Observed, decided: Sequence[Decided]) -> list[str]:
+def unobserved_beside(observed: Observed, decisions: Decisions) -> list[str]:
     """Return the nodes of Machines that take no part and cannot be observed, if a decision depends on them."""
-    if not reads_others(decided):
+    if not reads_others(decisions.active):
         return []
-    known = {view.name for view, _ in decided}
+    known = {view.name for view, _ in decisions.all()}
     nodes = {machine.node for machine in observed.machines.derive(Machine.of)} - known - {""}
     return sorted(name for name in nodes if observed.nodes.get(name) is None)
 
@@ -178,18 +182,18 @@ def may_pause(spec: UpgradePlanSpec) -> bool:
     return bool(spec.paused or option.pause_after or option.pause_before)
 
 
-def hold_back(decided: Sequence[Decided], around: Surroundings) -> tuple[list[Decided], dict[str, Closed]]:
+def hold_back(decisions: Decisions, around: Surroundings) -> tuple[Decisions, dict[str, Closed]]:
     """Return the decisions without the steps that the gate forbids, and the closed row by node."""
     result: list[Decided] = []
     closed: dict[str, Closed] = {}
-    for view, decision in decided:
+    for view, decision in decisions.active:
         found = _closed_row(view, decision, around)
         if found is not None:
             closed[view.name] = found
             result.append((view, _held(view, decision, found)))
         else:
             result.append((view, decision))
-    return result, closed
+    return decisions.with_active(result), closed
 
 
 def _closed_row(view: NodeView, decision: Decision, around: Surroundings) -> Closed | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.remedy import Remedy
@@ -295,3 +295,48 @@ class Decision:
     def is_done(self) -> bool:
         """True once the node's upgrade has ended, unless the node holds the phase."""
         return self.state is not None and self.state.upgraded and not self.holds
+
+
+Decided: TypeAlias = "tuple[NodeView, Decision]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """The decisions about all nodes: those to which nothing happens are apart, because a cluster may have a thousand.
+
+    A node that waits or is done has no effects and no problem, is Ready and schedulable, and no drain of it has begun,
+    so that no other node waits for it alone.
+    """
+
+    #: The nodes to which something happens, in the order of their names; missing ones come last.
+    active: Sequence[Decided] = ()
+    #: By name: the nodes that Rancher has not reached.
+    waiting: Mapping[str, Decided] = field(default_factory=dict)
+    #: By name: the nodes that are done.
+    done: Mapping[str, Decided] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.active) + len(self.waiting) + len(self.done)
+
+    def with_active(self, pairs: Iterable[Decided]) -> Decisions:
+        """Return the same with other decisions about the active nodes."""
+        return replace(self, active=tuple(pairs))
+
+    def all(self) -> list[Decided]:
+        """Return all pairs."""
+        return [*self.active, *self.waiting.values(), *self.done.values()]
+
+    @property
+    def unfinished(self) -> list[Decided]:
+        """The active nodes that are not done."""
+        return [(view, decision) for view, decision in self.active if not decision.is_done]
+
+    @property
+    def left(self) -> int:
+        """The number of nodes that are not done."""
+        return len(self.unfinished) + len(self.waiting)
+
+    def unknown(self, names: frozenset[str]) -> list[str]:
+        """Return which of the names are of no node, ordered."""
+        return sorted(names.difference(self.waiting, self.done, (view.name for view, _ in self.active)))

@@ -19,7 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes.pending_hooks import held_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.node_view import Observed
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 NEXT_NODE = "waiting for Rancher to upgrade the next node"
 
 
-def next_node_message(observed: Observed, *, unstarted: Collection[str], release: str) -> str:
+def next_node_message(names: Sequence[str], *, release: str) -> str:
     """Return the message, with the unstarted nodes that already run the release's Kubernetes."""
-    names = undrained(observed, unstarted=unstarted, release=release)
     if not names:
         return NEXT_NODE
     return f"{NEXT_NODE}; {name_list(names)}: {node_obstacles.undrained(release, nodes=len(names))}"

@@ -20,10 +20,9 @@ from upgrade_manager.nodes.sequencing import is_in_progress, is_started, starts_
 from upgrade_manager.resources.jobs import REBOOTING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
-    from upgrade_manager.nodes.model import Decision, Effect, NodeView
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decision, Decisions, Effect, NodeView
 
 
 def plan_pause(plan: str, *, after: int | None) -> Closed:
@@ -103,7 +102,7 @@ def with_new_job(view: NodeView, decision: Decision) -> Decision:
 
 
 def where_held(
-    decided: Sequence[Decided], *, held: Mapping[str, str], closed: Mapping[str, Closed], single: bool, is_paused: bool
+    decisions: Decisions, *, held: Mapping[str, str], closed: Mapping[str, Closed], single: bool, is_paused: bool
 ) -> str:
     """Return where a paused upgrade holds, after "holds"; empty while something of it runs, and after the last node.
 
@@ -111,19 +110,19 @@ def where_held(
     that Rancher has not reached.
     """
     paused = {name for name, row in closed.items() if row.row is GateRow.PAUSE} | held.keys()
-    if any(_runs(view, decision, is_held=view.name in paused) for view, decision in decided):
+    if any(_runs(view, decision, is_held=view.name in paused) for view, decision in decisions.active):
         return ""
-    left = [view.name for view, decision in decided if not decision.is_done]
+    left = [view.name for view, _ in decisions.unfinished]
     named = {point: [name for name in left if held.get(name) == point] for point in HoldPoint}
     if found := [f"before the {point.lower()} of {name_list(names)}" for point, names in named.items() if names]:
         return " and ".join(found)
-    drained = {view.name for view, _ in decided if view.state is NodeState.POST_DRAINING}
+    drained = {view.name for view, _ in decisions.active if view.state is NodeState.POST_DRAINING}
     if names := sorted(paused & set(left) & drained):
         return f"before the {JobType.POST_DRAIN} Job of {name_list(names)}"
     step = "upgrade" if single else "drain"
     if names := sorted(paused & set(left)):
         return f"before the {step} of {name_list(names)}"
-    return f"before the {step} of the next node" if left and is_paused else ""
+    return f"before the {step} of the next node" if decisions.left and is_paused else ""
 
 
 def _runs(view: NodeView, decision: Decision, *, is_held: bool) -> bool:

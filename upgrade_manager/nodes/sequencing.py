@@ -33,7 +33,7 @@ from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, Re
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from upgrade_manager.nodes.model import Effect, NodeView
+    from upgrade_manager.nodes.model import Decided, Decisions, Effect, NodeView
 
 #: The first Job of a node's upgrade, which lets its VMs leave or stops them.
 FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
@@ -111,16 +111,14 @@ def held_back(view: NodeView, decision: Decision, *, reason: str) -> Decision:
     return replace(decision, state=state, effects=left, progress=f"{view.name}: waiting {reason}", holds=True)
 
 
-def one_at_a_time(
-    decisions: Iterable[tuple[NodeView, Decision]], *, without_target: Collection[str] = ()
-) -> list[tuple[NodeView, Decision]]:
+def one_at_a_time(decisions: Decisions, *, without_target: Collection[str] = ()) -> Decisions:
     """Return the decisions in their order, without the steps that would make a second node unavailable.
 
     An acknowledgement, after which Rancher drains the node, takes the place of the one node like a start. Of several
     nodes whose Jobs are complete, Rancher needs that of the lowest tier first. `without_target` are nodes whose VMs
     have no other node.
     """
-    pairs = list(decisions)
+    pairs = decisions.active
     waiting = _waiting_drains(pairs)
     # Decisions are newer than the recorded states: the next node may start as soon as a node is back.
     busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
@@ -130,21 +128,21 @@ def one_at_a_time(
             result.append((view, held_back(view, decision, reason=_until(waiting[view.name]))))
         elif not _starts_job(decision):
             result.append((view, decision))
-        elif other := _waits_for(view, busy, pairs, without_target):
+        elif other := _waits_for(view, busy, decisions, without_target):
             held = f"{view.name}: waiting {_until(other)}"
             result.append((view, replace(decision, state=None, effects=(), progress=held)))
         else:
             result.append((view, decision))
             if decision.state is not NodeState.UPGRADE_PAUSED:
                 busy.append(view.name)
-    return result
+    return decisions.with_active(result)
 
 
 def _until(node: str) -> str:
     return f"until node {node} is upgraded and Ready"
 
 
-def _waiting_drains(pairs: Sequence[tuple[NodeView, Decision]]) -> dict[str, str]:
+def _waiting_drains(pairs: Sequence[Decided]) -> dict[str, str]:
     """Return the nodes whose pre-drain hooks are not acknowledged yet, each with the node that it waits for."""
     away = [view.name for view, decision in pairs if _is_away(view, decision)]
     waiting = {}
@@ -159,12 +157,12 @@ def _waiting_drains(pairs: Sequence[tuple[NodeView, Decision]]) -> dict[str, str
     return waiting
 
 
-def _rancher_order(pair: tuple[NodeView, Decision]) -> tuple[bool, int, str]:
+def _rancher_order(pair: Decided) -> tuple[bool, int, str]:
     tier = pair[0].tier
     return tier is None, tier or 0, pair[0].name
 
 
-def drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
+def drained_before(view: NodeView, pairs: Sequence[Decided]) -> str:
     """Return a node of an earlier tier that Rancher drains before this node; empty without such a node."""
     if view.post_drain.requested:
         return ""
@@ -174,14 +172,14 @@ def drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -
     return next(earlier, "")
 
 
-def applied(pairs: Sequence[tuple[NodeView, Decision]]) -> Sequence[tuple[NodeView, Decision]]:
+def applied(pairs: Sequence[Decided]) -> Sequence[Decided]:
     """Return the decisions to apply: a plan that fails starts no Job, because no node reboots after its end."""
     if not any(decision.failure for _, decision in pairs):
         return pairs
     return [pair for pair in pairs if not any(isinstance(effect, StartJob) for effect in pair[1].effects)]
 
 
-def has_several_drains(pairs: Iterable[tuple[NodeView, Decision]]) -> bool:
+def has_several_drains(pairs: Iterable[Decided]) -> bool:
     """Return True if several nodes have annotations of drains, of which their Secrets show the order."""
     return sum(view.drains for view, _ in pairs) > 1
 
@@ -193,7 +191,7 @@ def _is_drained_first(view: NodeView, decision: Decision) -> bool:
     return _is_done(view, decision) and view.drains and (view.pre_drain.pending or bool(view.cordon_error))
 
 
-def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
+def paused_message(decisions: Iterable[Decided]) -> str:
     """Return the message about paused nodes, which Rancher cordons before it sets their hooks."""
     views = [view for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]
     if not views:
@@ -209,15 +207,13 @@ def is_started(view: NodeView) -> bool:
     return view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
 
 
-def _waits_for(
-    view: NodeView, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]], without_target: Collection[str]
-) -> str:
+def _waits_for(view: NodeView, busy: Sequence[str], decisions: Decisions, without_target: Collection[str]) -> str:
     """Return the node that must be upgraded before this node's Job starts; empty if the Job may start."""
-    ignored = {view.name} | _behind(view, pairs)
-    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs, without_target)
+    ignored = {view.name} | _behind(view, decisions.active)
+    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, decisions, without_target)
 
 
-def _behind(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
+def _behind(view: NodeView, pairs: Sequence[Decided]) -> frozenset[str]:
     """Return the nodes of later tiers that are Ready, and to which nothing happens before this node's tier is finished.
 
     They may be drained already, or prepared, if Rancher drains an upgraded node again, or after an earlier upgrade.
@@ -252,8 +248,8 @@ def _waits_for_rancher(view: NodeView, decision: Decision) -> bool:
     return is_drained or (decision.state is None and view.under_way and not view.post_drain.requested)
 
 
-def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], without_target: Collection[str]) -> str:
-    """Return a node of an earlier tier that is not done, if this node's hook is stale.
+def _earlier_tier(view: NodeView, decisions: Decisions, without_target: Collection[str]) -> str:
+    """Return the first node of an earlier tier that is not done, if this node's hook is stale.
 
     A node of an earlier tier waits for this node if this node is the only one that could take its VMs, and is drained:
     Rancher upgrades a node that still waits for its drain after the earlier tiers.
@@ -262,13 +258,13 @@ def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], wi
         return ""
     earlier = (
         other.name
-        for other, decision in pairs
+        for other, decision in (*decisions.active, *decisions.waiting.values())
         if _is_earlier(other, view)
         and not _is_done(other, decision)
         and not decision.is_forgotten
         and not (view.was_drained and other.name in without_target)
     )
-    return next(earlier, "")
+    return min(earlier, default="")
 
 
 def _is_done(view: NodeView, decision: Decision) -> bool:
@@ -289,7 +285,7 @@ def is_in_progress(view: NodeView, decision: Decision) -> bool:
     return not decision.is_forgotten and _state_before(view, decision) in IN_PROGRESS
 
 
-def has_target(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> bool:
+def has_target(view: NodeView, pairs: Iterable[Decided]) -> bool:
     """Return True if another node takes the node's VMs; a witness node takes none."""
     return any(other.name != view.name and not other.is_witness and not other.cordoned for other, _ in pairs)
 

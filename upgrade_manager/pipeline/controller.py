@@ -19,9 +19,11 @@ from upgrade_manager.kube.resources import (
     JOBS,
     LONGHORN_ENGINES,
     LONGHORN_VOLUMES,
+    MACHINES,
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
+    SECRETS,
     UPGRADE_PLANS,
 )
 from upgrade_manager.kube.store import ChangeKind
@@ -31,9 +33,17 @@ from upgrade_manager.pipeline.ending import leftovers, passing_on
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.history import History
-from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node, slim_pod
+from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
+from upgrade_manager.pipeline.transforms import (
+    slim_cluster,
+    slim_job,
+    slim_machine,
+    slim_machine_plan,
+    slim_node,
+    slim_pod,
+)
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -75,7 +85,14 @@ STALE_TIMEOUT = 300.0
 #: Metadata that every write of an object changes.
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
-_TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PODS: slim_pod, PROVISIONING_CLUSTERS: slim_cluster}
+_TRANSFORMS = {
+    NODES: slim_node,
+    JOBS: slim_job,
+    PODS: slim_pod,
+    MACHINES: slim_machine,
+    SECRETS: slim_machine_plan,
+    PROVISIONING_CLUSTERS: slim_cluster,
+}
 #: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
 _WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
 

@@ -9,27 +9,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import (
-    ANNOTATION_BOOT_ID,
-    ANNOTATION_FORBIDDEN_STOPS,
-    ANNOTATION_HOLDS,
-    ANNOTATION_INVALID_POLICIES,
-    ANNOTATION_MACHINE,
-    ANNOTATION_PENDING_OS_IMAGE,
-    ANNOTATION_PROGRESS,
-    ANNOTATION_PROGRESS_TIME,
-    LABEL_COMPONENT,
-    Component,
-)
 from upgrade_manager.blockers.first_seen import FirstSeen
-from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.objects import key, resource_version
-from upgrade_manager.kube.pager import Selection, list_all_pages
+from upgrade_manager.kube.pager import PAGE_SIZE, ListOptions, Selection, list_all_pages
 from upgrade_manager.runtime.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
@@ -57,25 +44,6 @@ FAILURE_TTL = 60.0
 VERSION_TTL = 600.0
 #: Seconds for which nodes outside the cache, and VMs, are not listed again.
 UNSEEN_TTL = 10.0
-#: Fields of a Job's status about its Pods.
-_POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
-_JOB_ANNOTATIONS = frozenset(
-    {
-        ANNOTATION_BOOT_ID,
-        ANNOTATION_FORBIDDEN_STOPS,
-        ANNOTATION_HOLDS,
-        ANNOTATION_INVALID_POLICIES,
-        ANNOTATION_PROGRESS,
-        ANNOTATION_PROGRESS_TIME,
-    }
-)
-#: Annotations and other metadata of a Node that the transform keeps unchanged.
-_NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
-_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
-#: Fields of a Node's status.nodeInfo that the transform keeps.
-_NODE_INFO = ("osImage", "kubeletVersion", "bootID")
-#: Metadata of a Pod that the transform keeps.
-_POD_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +153,10 @@ class PlanInformers:
         """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.
 
         A watch may hang for IDLE_TIMEOUT before its informer notices. Versions are compared: of the objects, only the
-        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up, and is listed again. Return False
-        if that took so long that other objects may have changed.
+        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up, and is listed again. Of more objects
+        than a page has, one is listed, for the version of the list: a watch sends its events in order, and among many
+        nodes the kubelets' reports soon show that it has reached that version. Return False if all that took so long
+        that other objects may have changed.
         """
         began = loop_time()
         for spec in specs:
@@ -207,6 +177,10 @@ class PlanInformers:
 
     async def _shows_latest(self, client: Client, spec: InformerSpec) -> bool:
         page = partial(client.list_page, replace(spec, metadata_only=True))
+        if len(await self.watch(spec)) > PAGE_SIZE:
+            latest = (await page(ListOptions(limit=1))).resource_version
+            if await self._running[spec].informer.wait_for_version(latest, timeout=CATCH_UP):
+                return True
         returned = _versions((await list_all_pages(page, resource_version="")).items)
         newest = str(max(returned.values(), default=0))
         await self.wait_for([Write(resource=spec.resource, namespace=spec.namespace, resource_version=newest)])
@@ -295,87 +269,3 @@ class Informers:
 
 def _versions(items: Iterable[Object]) -> dict[tuple[str, str], int]:
     return {key(one): version_number(resource_version(one)) for one in items}
-
-
-def slim_node(node: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Node that no decision reads; the list of images would be most of the cache.
-
-    Annotations of other programs change often, and each change would trigger a reconcile. The transform keeps the list
-    of taints only if it has the taint of the pre-drain Job.
-    """
-    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    taints = {"taints": spec["taints"]} if has_drain_taint(node) else {}
-    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k in _NODE_ANNOTATIONS}
-    return {
-        "metadata": {
-            **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
-            **({"annotations": annotations} if annotations else {}),
-        },
-        "spec": {
-            "unschedulable": bool(spec.get("unschedulable")),
-            **taints,
-        },
-        "status": {
-            "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
-            "addresses": [one for one in status.get("addresses") or [] if one.get("type") == "InternalIP"][:1],
-            "daemonEndpoints": {"kubeletEndpoint": (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}},
-            "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in _NODE_INFO},
-        },
-    }
-
-
-def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
-    """Drop the time of the kubelet's last report, which changes every five minutes."""
-    return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
-
-
-def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
-    """Drop the status of Rancher's cluster, which no decision reads and which changes often."""
-    metadata = cluster["metadata"]
-    managers = [one for one in metadata.get("managedFields") or () if one.get("subresource") != "status"]
-    return {"metadata": {**metadata, "managedFields": managers}, "spec": cluster.get("spec") or {}}
-
-
-def slim_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
-
-    Only the cluster upgrade's Job keeps its Pod counts, because each change of many nodes' Jobs would trigger a
-    reconcile. Other Jobs keep the fact that a Pod runs, which changes once.
-    """
-    metadata, status = job["metadata"], job.get("status") or {}
-    spec = job.get("spec") or {}
-    found = {key: value for key, value in (metadata.get("annotations") or {}).items() if key in _JOB_ANNOTATIONS}
-    annotations = {"annotations": found} if found else {}
-    counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
-    kept = ("conditions", "failed", "ready", "startTime", *(_POD_FIELDS if counts_pods else ()))
-    limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
-    return {
-        "kind": "Job",
-        "metadata": {
-            **{key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
-            **annotations,
-        },
-        "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
-        "status": {key: status[key] for key in kept if key in status},
-    }
-
-
-def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Pod that no decision reads: Pods of the survey alone are cached, for their reports.
-
-    The start of a container, probes and addresses would trigger a reconcile each.
-    """
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    return {
-        "metadata": {key: metadata[key] for key in _POD_METADATA if key in metadata},
-        "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName") or ""},
-        "status": {
-            "phase": status.get("phase") or "",
-            "containerStatuses": [_slim_container(one) for one in status.get("containerStatuses") or []],
-        },
-    }
-
-
-def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
-    state = {key: value for key, value in (status.get("state") or {}).items() if key != "running"}
-    return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}

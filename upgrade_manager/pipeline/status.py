@@ -157,9 +157,10 @@ class StatusPatch:
             self._status["nodeUpgradeStatuses"] = nodes
             nodes[node] = {**(nodes.get(node) or {}), "drain": record.entry()}
 
-    def has_node(self, node: str) -> bool:
-        """Return True if the node has an entry."""
-        return node in self._nodes()
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        """The entries by node."""
+        return self._nodes()
 
     def known_nodes(self) -> frozenset[str]:
         """Return the names of the nodes that have an entry."""
@@ -202,8 +203,7 @@ class StatusPatch:
 
     def seconds_since(self, moment: object) -> float:
         """Return the seconds since that time; 0 if it cannot be parsed or is in the future."""
-        parsed = parse_time(moment)
-        return seconds_between(parsed, self._now()) if parsed else 0.0
+        return seconds_between(parsed, self._now()) if (parsed := parse_time(moment)) else 0.0
 
     def accept(self, phase: str, target: str) -> None:
         """Start the upgrade in its first phase, with an empty ledger."""
@@ -239,8 +239,8 @@ class StatusPatch:
 
     def blocked(self, blockers: Sequence[Blocker]) -> None:
         """Set the blockers, the condition Stalled and the nodes' reasons; remove these fields without blockers."""
-        self._block_nodes(blockers)
         if blockers or self._status.get("blockers"):
+            self._block_nodes(blockers)
             known, past = self._status.get("blockers"), self._status.get("pastBlockers")
             self._status["pastBlockers"] = with_ended(past, known, blockers, now=self._now()) or past
             self._status["blockers"] = entries_of(blockers) or None

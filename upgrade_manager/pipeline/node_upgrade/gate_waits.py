@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.known_wait import KnownWait
     from upgrade_manager.nodes.gate import Closed
-    from upgrade_manager.nodes.model import NodeView
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decided, NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
 
 _WAITS: Mapping[GateRow, type[KnownWait]] = {

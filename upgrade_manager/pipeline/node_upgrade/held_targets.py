@@ -19,7 +19,8 @@ from upgrade_manager.pipeline.plan_objects import skip_missing
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.model import Decided
+    from upgrade_manager.nodes.node_view import Observed
     from upgrade_manager.pipeline.context import ReconcileContext
 
 

@@ -13,7 +13,7 @@ from upgrade_manager.api.keys import is_managed
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.facts.missing_nodes import UNCACHED, unlabelled, without_node
+from upgrade_manager.facts.missing_nodes import UNCACHED, WITHOUT_NODE, unlabelled, without_node
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.nodes.model import Decision, NodeView
@@ -28,8 +28,23 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.model import Decided, Decisions
+    from upgrade_manager.nodes.node_view import Observed
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.node_upgrade.state import State
+
+
+async def add_missing(ctx: ReconcileContext, state: State, decisions: Decisions, unseen: Sequence[str]) -> Decisions:
+    """Return the decisions with those about recorded nodes that the cache does not show, unless they have left."""
+    missing: list[Decided] = []
+    for name, why in (await find_all_missing(ctx, unseen)).items():
+        if why or state.single:
+            state.missing[name] = why or WITHOUT_NODE
+            missing.append(held_by(name, ctx.status.node_state(name), state.missing[name]))
+        else:
+            report_left(ctx, name)
+            state.left.append(name)
+    return decisions.with_active((*decisions.active, *missing))
 
 
 async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:

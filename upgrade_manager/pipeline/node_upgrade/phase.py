@@ -13,13 +13,12 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.machine_plan import machine_nodes
-from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, may_pause, reads_others, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs
-from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.node_view import Observed, Shared, Target
 from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger, pause
 from upgrade_manager.pipeline.errors import BadCluster
@@ -32,7 +31,6 @@ from upgrade_manager.pipeline.node_upgrade.report import (
     has_started,
     moved_nodes,
     report,
-    unfinished_nodes,
 )
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.outcome import Failed, Phase, Waiting
@@ -50,8 +48,7 @@ from upgrade_manager.runtime.concurrency import run_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from upgrade_manager.nodes.model import Effect
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decided, Decisions, Effect
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
@@ -222,35 +219,36 @@ async def _change_again(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _decide(ctx: ReconcileContext, state: State) -> None:
-    single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
-    decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
-    await _record_requests(ctx, decisions)
-    recorded = {single} if single else ctx.status.known_nodes()
-    unseen = sorted(recorded - {view.name for view, _ in decisions})
-    for name, missing in (await missing_nodes.find_all_missing(ctx, unseen)).items() if unseen else ():
-        if missing or single:
-            state.missing[name] = missing or WITHOUT_NODE
-            decisions.append(missing_nodes.held_by(name, ctx.status.node_state(name), state.missing[name]))
-        else:
-            missing_nodes.report_left(ctx, name)
-            state.left.append(name)
+    single, option = state.single, ctx.plan.spec.node_upgrade_option
+    shared = Shared(state.target, ctx.owner.uid, single, frozenset(option.pause_nodes), ctx.plan.spec.restore_vm)
+    decisions = state.handled.nodes.decide(ctx.status.nodes, state.observed, shared)
+    await _record_requests(ctx, decisions.active)
+    unseen = decisions.unknown(frozenset({single}) if single else ctx.status.known_nodes())
+    if unseen:
+        decisions = await missing_nodes.add_missing(ctx, state, decisions, unseen)
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
+    decisions, around = await _surroundings(ctx, state, decisions)
+    decisions, closed = hold_back(decisions, around)
+    state.decisions = one_at_a_time(decisions, without_target=around.without_target)
+    state.closed = with_passing(closed, state.decisions.active)
+
+
+async def _surroundings(ctx: ReconcileContext, state: State, decisions: Decisions) -> tuple[Decisions, Surroundings]:
+    """Return what the gate reads, and the decisions without reboots that a pause holds."""
     beside = unobserved_beside(state.observed, decisions)
     absent = {**state.missing, **(await missing_nodes.find_missing_of(ctx, beside) if beside else {})}
-    held = {view.name for view, _ in decisions if view.is_held}
-    waiting = await held_targets.find_waiting(ctx, state.observed, decisions, held=held) if held else {}
-    is_asked = may_pause(spec) or ctx.status.has_holds
+    held = {view.name for view, _ in decisions.active if view.is_held}
+    waiting = await held_targets.find_waiting(ctx, state.observed, decisions.active, held=held) if held else {}
+    is_asked = may_pause(ctx.plan.spec) or ctx.status.has_holds
     decisions, paused = holds.hold(ctx, decisions) if is_asked else (decisions, {})
     around = Surroundings.of(
         state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back, paused=paused
     )
-    if reads_others(decisions):
+    if reads_others(decisions.active):
         around = replace(around, holder=await effects.holder_at_gate(ctx))
-    decisions, closed = hold_back(decisions, around)
-    state.decisions = one_at_a_time(decisions, without_target=around.without_target)
-    state.closed = with_passing(closed, state.decisions)
+    return decisions, around
 
 
 async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
@@ -262,7 +260,7 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     if seen == state.handled.cluster:
         return
     rancher.report_added_hooks(ctx, state.cluster)
-    if not unfinished_nodes(state):
+    if not state.decisions.left:
         return
     change = overrides.changed_strategy(ctx, state.cluster)
     if change is not None:
@@ -275,7 +273,7 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
     """Record the nodes' states, and apply the effects that pass no gate."""
-    for view, decision in applied(state.decisions):
+    for view, decision in applied(state.decisions.active):
         for effect in decision.effects:
             if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
                 await effects.apply_effect(ctx, view, effect)
@@ -288,7 +286,7 @@ async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
 async def _record_requests(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
     """Record the requests that are seen; a withdrawn one is written at once, because its hook may return."""
     for view, _ in decisions:
-        if view.secret and ctx.status.has_node(view.name):
+        if view.secret and view.name in ctx.status.nodes:
             ctx.status.record_requests(view.name, view.requests)
     if any(view.is_used_up for view, _ in decisions):
         await ctx.persist()
@@ -307,7 +305,7 @@ def _record(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
 
 
 async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
-    for view, decision in state.decisions:
+    for view, decision in state.decisions.active:
         if decision.failure:
             await _restore_vms(ctx, state)
             return await node_failure(ctx, view, decision)
@@ -319,14 +317,14 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
 
     The step comes after `_fail`: a plan that fails drains no further node.
     """
-    steps = [(view, effect) for view, decision in state.decisions for effect in _gated(view, decision)]
+    steps = [(view, effect) for view, decision in state.decisions.active for effect in _gated(view, decision)]
     if not steps:
         return
     await _describe_steps(ctx, state, begun=[view for view, effect in steps if starts_upgrade(effect)])
     await ctx.persist_pinned()
     if state.single is None:
         found = ctx.informers.interrupted(*_READ_BY_GATE)
-        secrets = [MACHINE_PLANS] if has_several_drains(state.decisions) and MACHINE_PLANS not in found else []
+        secrets = [MACHINE_PLANS] if has_several_drains(state.decisions.active) and MACHINE_PLANS not in found else []
         if not await ctx.informers.confirm(ctx.client, *secrets, *found, MANAGED_NODES):
             await ctx.persist_pinned()
     # A write that the API server throttles is decided again, because the gate may close meanwhile.
@@ -340,7 +338,7 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
 
 async def _describe_steps(ctx: ReconcileContext, state: State, *, begun: list[NodeView]) -> None:
     """Set what the status says once steps pass the gate; the caller writes it before the first of them."""
-    for view, decision in state.decisions:
+    for view, decision in state.decisions.active:
         if _gated(view, decision):
             _record(ctx, view, decision)
             effects.record_acknowledgement(ctx, view, decision)
@@ -362,18 +360,20 @@ async def _still_passes(ctx: ReconcileContext, state: State, view: NodeView, eff
         await _decide(ctx, latest)
         now = await _observe(ctx, state.handled)
         if (now.observed.versions, now.requested) == (versions, latest.requested):
-            return any(one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions)
+            return any(
+                one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions.active
+            )
 
 
 async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
     """Restore VMs after all other effects, so that an error delays no other node, and then record the node as done."""
-    for view, decision in state.decisions:
+    for view, decision in state.decisions.active:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name, request=view.request)
             ctx.status.move_node(view.name, decision.state, message=decision.message)
     if state.left:
         await vm_restore.start_of_left(ctx, state.left)
-    for view in [view for view, decision in moved_nodes(state.decisions) if decision.is_done]:
+    for view in [view for view, decision in moved_nodes(state.decisions.active) if decision.is_done]:
         await drain_entries.finish(ctx, view)
 
 

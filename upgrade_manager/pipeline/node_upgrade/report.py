@@ -35,10 +35,10 @@ from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from upgrade_manager.blockers.wait import Wait
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Decided, Decisions
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_upgrade.state import State
 
@@ -64,10 +64,12 @@ async def report(ctx: ReconcileContext, state: State) -> None:
     remove_passed_estimate(ctx)
     if state.decisions == state.handled.decisions:
         return
-    report_milestones(ctx, state.decisions)
-    update_estimate(ctx, state.decisions)
+    decisions, handled = state.decisions, state.handled
+    report_milestones(ctx, decisions.active if handled.milestones else decisions.all())
+    handled.milestones = True
+    update_estimate(ctx, decisions)
     # If the write of a moved node is delayed or fails, the next reconcile estimates again.
-    state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
+    handled.decisions = None if moved_nodes(decisions.active) else decisions
 
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
@@ -100,9 +102,9 @@ def _was_upgraded(ctx: ReconcileContext, node: str) -> bool:
     return is_done and began is not None and since is not None and since < began
 
 
-def update_estimate(ctx: ReconcileContext, decisions: Collection[Decided]) -> None:
+def update_estimate(ctx: ReconcileContext, decisions: Decisions) -> None:
     """Estimate the end again when a node finishes; remove the estimate when a node is paused."""
-    moved = moved_nodes(decisions)
+    moved = moved_nodes(decisions.active)
     if any(decision.is_done and finishes(view, decision) for view, decision in moved):
         found = completion(decisions, now=ctx.now())
         ctx.status[ESTIMATE] = format_time(found) if found is not None else None
@@ -124,19 +126,17 @@ def moved_nodes(decisions: Iterable[Decided]) -> list[Decided]:
 
 def has_started(ctx: ReconcileContext) -> bool:
     """Return True once a node has started."""
-    return len(unstarted_nodes(ctx)) < len(ctx.status.known_nodes())
+    return any(not _is_unstarted(ctx, name) for name in ctx.status.nodes)
 
 
 def unstarted_nodes(ctx: ReconcileContext) -> frozenset[str]:
     """Return the recorded nodes that have not started."""
-    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
-    last = NodeState.IMAGE_PRELOADED.group
-    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
+    return frozenset(name for name in ctx.status.nodes if _is_unstarted(ctx, name))
 
 
-def next_node(ctx: ReconcileContext, state: State) -> str:
-    """Return the message while the manager waits for Rancher to reach the next node."""
-    return next_node_message(state.observed, unstarted=unstarted_nodes(ctx), release=state.target.release_kubernetes)
+def _is_unstarted(ctx: ReconcileContext, node: str) -> bool:
+    state = ctx.status.node_state(node)
+    return state is None or state.group <= NodeState.IMAGE_PRELOADED.group
 
 
 def describe_begin(ctx: ReconcileContext, state: State) -> Waiting:
@@ -150,18 +150,19 @@ def describe_begin(ctx: ReconcileContext, state: State) -> Waiting:
 
 
 def _between_nodes(ctx: ReconcileContext, state: State, waits: NodeWaits, *, done: str) -> tuple[str, Iterable[Wait]]:
-    shown, release = next_node(ctx, state), state.target.release_kubernetes
+    release = state.target.release_kubernetes
     skipped = undrained(state.observed, unstarted=unstarted_nodes(ctx), release=release)
+    shown = next_node_message(skipped, release=release)
     return shown, waits.of_rancher(skipped, kubernetes=release, detail=shown, counted=done)
 
 
 async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
     """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
-    unfinished = unfinished_nodes(state)
+    unfinished, decisions = state.decisions.unfinished, state.decisions
     os, missing = state.target.release_os, state.missing
-    done = counted(len(state.decisions) - len(unfinished), len(state.decisions))
+    done = counted(len(decisions) - decisions.left, len(decisions))
     waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
-    if unfinished:
+    if decisions.left:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished)
         shown = "; ".join([paused, *busy] if paused else busy)
@@ -172,7 +173,7 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
         else:
             shown, found = _between_nodes(ctx, state, waits, done=done)
     else:
-        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
+        cordoned = [view.name for view, _ in decisions.active if view.cordoned]
         hooked = await find_hooked(ctx, state.observed)
         delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None, missing=hooked)
         shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
@@ -184,11 +185,6 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
     waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
     held = holds.where(ctx, state) if may_pause(ctx.plan.spec) else ""
     return Waiting(message=progress_message(shown, state, done=done), waits=waiting, held=held)
-
-
-def unfinished_nodes(state: State) -> list[Decided]:
-    """Return the nodes that are not done, with their decisions."""
-    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
 
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from upgrade_manager.nodes.decided_nodes import DecidedNodes
+from upgrade_manager.nodes.model import Decisions
 from upgrade_manager.pipeline.node_upgrade.contest import Contest
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.gate import Closed
-    from upgrade_manager.nodes.node_view import Decided, Observed, Target
+    from upgrade_manager.nodes.node_view import Observed, Target
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,8 +26,12 @@ class Handled:
     plan_uid: str = ""
     #: The inputs of the anomalies that are logged; `_log_anomalies` sets the field.
     anomalies: tuple[object, ...] = ()
+    #: The latest decisions about the nodes.
+    nodes: DecidedNodes = field(default_factory=DecidedNodes)
     #: The reported decisions, unless they move a node, which the status may not show yet; `report` sets the field.
-    decisions: list[Decided] | None = None
+    decisions: Decisions | None = None
+    #: True once the milestones of all nodes are recorded, which an earlier process may not have; `report` sets it, too.
+    milestones: bool = False
     #: True once the events about the changed settings are recorded; `report` sets the field.
     settings: bool = False
     #: True once a new attempt of the plan has changed the settings again; `_change_again` sets the field.
@@ -57,7 +63,7 @@ class State:
     #: The same Cluster for the gate, also while the strategy is given back; `_observe` sets the field.
     requested: Object | None = None
     #: The decisions of `_decide`, which later steps read. `one_at_a_time` has removed the starts that have to wait.
-    decisions: list[Decided] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
     #: The closed row of the gate by node, and the row of Rancher; `_decide` sets both.
     closed: dict[str, Closed] = field(default_factory=dict)
     set_back: Closed | None = None

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import Decision, NodeView
-    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.model import Decided, Decision, NodeView
+    from upgrade_manager.nodes.node_view import Observed
     from upgrade_manager.nodes.pending_hooks import Delay
     from upgrade_manager.pipeline.context import ReconcileContext
 

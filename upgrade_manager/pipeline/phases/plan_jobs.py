@@ -147,7 +147,7 @@ class NodeStates:
 
     def record(self, ctx: ReconcileContext, node: str, progress: Progress, *, message: str = "") -> None:
         """Move a node that takes part."""
-        if self.adds_nodes or ctx.status.has_node(node):
+        if self.adds_nodes or node in ctx.status.nodes:
             ctx.status.move_node(node, self.of(progress), message=message)
 
     def shows(self, ctx: ReconcileContext, node: str, progress: Progress) -> bool:

@@ -1,0 +1,169 @@
+"""The transforms of the informers: they drop the fields that no decision reads.
+
+Each change of what a store keeps causes a reconcile, and a cluster has a thousand nodes. controller.py passes the
+transforms to the informers; the finders of blockers read whole objects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_BOOT_ID,
+    ANNOTATION_FORBIDDEN_STOPS,
+    ANNOTATION_HOLDS,
+    ANNOTATION_INVALID_POLICIES,
+    ANNOTATION_MACHINE,
+    ANNOTATION_PENDING_OS_IMAGE,
+    ANNOTATION_PROGRESS,
+    ANNOTATION_PROGRESS_TIME,
+    LABEL_COMPONENT,
+    Component,
+)
+from upgrade_manager.facts.machine_plan import annotations_read
+from upgrade_manager.facts.taints import has_drain_taint
+
+#: Fields of a Job's status about its Pods.
+_POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
+_JOB_ANNOTATIONS = frozenset(
+    {
+        ANNOTATION_BOOT_ID,
+        ANNOTATION_FORBIDDEN_STOPS,
+        ANNOTATION_HOLDS,
+        ANNOTATION_INVALID_POLICIES,
+        ANNOTATION_PROGRESS,
+        ANNOTATION_PROGRESS_TIME,
+    }
+)
+#: Annotations and other metadata of a Node that the transform keeps unchanged.
+_NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
+_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
+#: Fields of a Node's status.nodeInfo that the transform keeps.
+_NODE_INFO = ("osImage", "kubeletVersion", "bootID")
+#: Metadata of a Machine that the transform keeps.
+_MACHINE_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "finalizers",
+)
+#: Metadata of a Pod that the transform keeps.
+_POD_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
+
+
+def slim_node(node: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of a Node that no decision reads; the list of images would be most of the cache.
+
+    Annotations of other programs change often, and each change would trigger a reconcile. The transform keeps the list
+    of taints only if it has the taint of the pre-drain Job.
+    """
+    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    taints = {"taints": spec["taints"]} if has_drain_taint(node) else {}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k in _NODE_ANNOTATIONS}
+    return {
+        "metadata": {
+            **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "spec": {
+            "unschedulable": bool(spec.get("unschedulable")),
+            **taints,
+        },
+        "status": {
+            "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
+            "addresses": [one for one in status.get("addresses") or [] if one.get("type") == "InternalIP"][:1],
+            "daemonEndpoints": {"kubeletEndpoint": (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}},
+            "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in _NODE_INFO},
+        },
+    }
+
+
+def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
+    """Drop the time of the kubelet's last report, which changes every five minutes."""
+    return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
+
+
+def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
+    """Drop the status of Rancher's cluster, which no decision reads and which changes often."""
+    metadata = cluster["metadata"]
+    managers = [one for one in metadata.get("managedFields") or () if one.get("subresource") != "status"]
+    return {"metadata": {**metadata, "managedFields": managers}, "spec": cluster.get("spec") or {}}
+
+
+def slim_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
+
+    Only the cluster upgrade's Job keeps its Pod counts, because each change of many nodes' Jobs would trigger a
+    reconcile. Other Jobs keep the fact that a Pod runs, which changes once.
+    """
+    metadata, status = job["metadata"], job.get("status") or {}
+    spec = job.get("spec") or {}
+    found = {key: value for key, value in (metadata.get("annotations") or {}).items() if key in _JOB_ANNOTATIONS}
+    annotations = {"annotations": found} if found else {}
+    counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
+    kept = ("conditions", "failed", "ready", "startTime", *(_POD_FIELDS if counts_pods else ()))
+    limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
+    return {
+        "kind": "Job",
+        "metadata": {
+            **{key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+            **annotations,
+        },
+        "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
+        "status": {key: status[key] for key in kept if key in status},
+    }
+
+
+def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of a Pod that no decision reads: Pods of the survey alone are cached, for their reports.
+
+    The start of a container, probes and addresses would trigger a reconcile each.
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    return {
+        "metadata": {key: metadata[key] for key in _POD_METADATA if key in metadata},
+        "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName") or ""},
+        "status": {
+            "phase": status.get("phase") or "",
+            "containerStatuses": [_slim_container(one) for one in status.get("containerStatuses") or []],
+        },
+    }
+
+
+def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
+    state = {key: value for key, value in (status.get("state") or {}).items() if key != "running"}
+    return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}
+
+
+#: Metadata that is kept of a Machine.
+_MACHINE_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "finalizers",
+)
+
+
+def slim_machine(machine: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of a Machine that no decision reads: Rancher reports each step of a node in a condition."""
+    metadata, status = machine["metadata"], machine.get("status") or {}
+    return {
+        "metadata": {key: metadata[key] for key in _MACHINE_METADATA if key in metadata},
+        "status": {
+            "phase": status.get("phase") or "",
+            "nodeRef": {"name": (status.get("nodeRef") or {}).get("name") or ""},
+            "conditions": [one for one in status.get("conditions") or () if one.get("type") == "PlanApplied"],
+        },
+    }
+
+
+def slim_machine_plan(secret: dict[str, Any]) -> dict[str, Any]:
+    """Drop the annotations of a machine-plan Secret that no decision reads, such as Rancher's results of probes."""
+    metadata = {key: value for key, value in secret["metadata"].items() if key not in {"managedFields", "annotations"}}
+    return {"metadata": {**metadata, "annotations": annotations_read(secret)}}

@@ -12,7 +12,7 @@ from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.pager import Selection
@@ -30,6 +30,9 @@ class FakeView:
     errors: dict[str, str] = field(default_factory=dict)
     is_current: bool = True
     read: list[Selection] = field(default_factory=list)
+
+    def objects_by(self, selection: Selection, function: Callable[[Object], str], value: str) -> Sequence[Object]:
+        return [one for one in self.objects(selection) if function(one) == value]
 
     def objects(self, selection: Selection) -> Sequence[Object]:
         self.read.append(selection)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
@@ -80,25 +81,25 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
         row("jobs", versioned(job("n7", "pre-drain"), 9), [], id="a Job of no node"),
     ],
 )
-def test_only_nodes_of_changed_objects_are_decided_again(
+async def test_only_nodes_of_changed_objects_are_decided_again(
     counted: Counted, kind: str, obj: dict[str, Any], changed: list[str]
 ) -> None:
     seen, nodes = cluster(3), DecidedNodes()
-    nodes.decide(entries(3), seen, SHARED)
+    await nodes.decide(entries(3), seen, SHARED)
     assert counted.take() == ["n0", "n1", "n2"]
     getattr(seen, kind).put(obj)
-    decisions = nodes.decide(entries(3), seen, SHARED)
+    decisions = await nodes.decide(entries(3), seen, SHARED)
     assert counted.take() == changed
-    assert decisions == DecidedNodes().decide(entries(3), seen, SHARED)
+    assert decisions == await DecidedNodes().decide(entries(3), seen, SHARED)
 
 
-def test_node_is_decided_again_if_its_named_machine_changes(counted: Counted) -> None:
+async def test_node_is_decided_again_if_its_named_machine_changes(counted: Counted) -> None:
     seen, nodes = cluster(2), DecidedNodes()
     seen.nodes.put(versioned(node("n1", annotations={"cluster.x-k8s.io/machine": "m7"}), 2, status=READY))
-    nodes.decide(entries(2), seen, SHARED)
+    await nodes.decide(entries(2), seen, SHARED)
     counted.take()
     seen.machines.put(versioned(machine("m7", "n1"), 3))
-    ((view, _),) = nodes.decide(entries(2), seen, SHARED).active
+    ((view, _),) = (await nodes.decide(entries(2), seen, SHARED)).active
     assert counted.take() == ["n1"]
     assert view.machine_problem.endswith("names m7, whose machine-plan Secret is missing")
 
@@ -112,15 +113,15 @@ def test_node_is_decided_again_if_its_named_machine_changes(counted: Counted) ->
         row({"n7": PRELOADED}, ["n7"], id="of a node that does not exist"),
     ],
 )
-def test_only_nodes_of_changed_entries_are_decided_again(
+async def test_only_nodes_of_changed_entries_are_decided_again(
     counted: Counted, change: dict[str, Any], changed: list[str]
 ) -> None:
     seen, nodes = cluster(2), DecidedNodes()
-    nodes.decide(entries(2), seen, SHARED)
+    await nodes.decide(entries(2), seen, SHARED)
     counted.take()
-    decisions = nodes.decide({**entries(2), **change}, seen, SHARED)
+    decisions = await nodes.decide({**entries(2), **change}, seen, SHARED)
     assert counted.take() == changed
-    assert decisions == DecidedNodes().decide({**entries(2), **change}, seen, SHARED)
+    assert decisions == await DecidedNodes().decide({**entries(2), **change}, seen, SHARED)
 
 
 @pytest.mark.parametrize(
@@ -133,33 +134,58 @@ def test_only_nodes_of_changed_entries_are_decided_again(
         row(SHARED._replace(target=TARGET._replace(generation=7)), id="what Rancher upgrades to"),
     ],
 )
-def test_all_nodes_are_decided_again_if_a_shared_input_changes(counted: Counted, shared: Shared) -> None:
+async def test_all_nodes_are_decided_again_if_a_shared_input_changes(counted: Counted, shared: Shared) -> None:
     seen, nodes = cluster(2), DecidedNodes()
-    nodes.decide(entries(2), seen, SHARED)
+    await nodes.decide(entries(2), seen, SHARED)
     counted.take()
-    assert nodes.decide(entries(2), seen, shared) == DecidedNodes().decide(entries(2), seen, shared)
+    assert await nodes.decide(entries(2), seen, shared) == await DecidedNodes().decide(entries(2), seen, shared)
     assert counted.take() == ["n0", "n0", "n1", "n1"]
 
 
-def test_all_nodes_are_decided_again_after_many_changes(counted: Counted) -> None:
+async def test_all_nodes_are_decided_again_after_many_changes(counted: Counted) -> None:
     seen, nodes = cluster(2), DecidedNodes()
-    nodes.decide(entries(2), seen, SHARED)
+    await nodes.decide(entries(2), seen, SHARED)
     for version in range(REMEMBERED):
         seen.nodes.put(versioned(node("n1"), version + 2, status=READY))
-    nodes.decide(entries(2), seen, SHARED)
-    nodes.decide(entries(2), cluster(2), SHARED)
+    await nodes.decide(entries(2), seen, SHARED)
+    await nodes.decide(entries(2), cluster(2), SHARED)
     assert counted.take() == ["n0"] * 3 + ["n1"] * 3
 
 
-def test_decision_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_tasks_run_between_slices(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that changes meanwhile is decided about again."""
+    monkeypatch.setattr(decided_nodes, "SLICE", 2)
+    seen, nodes = cluster(5), DecidedNodes()
+    deciding = asyncio.create_task(nodes.decide(entries(5), seen, SHARED))
+    await asyncio.sleep(0)
+    assert counted.take() == ["n0", "n1"]
+    seen.nodes.put(versioned(node("n0"), 2, status=NEW, spec={"unschedulable": True}))
+    decisions = await deciding
+    assert counted.take() == ["n0", "n2", "n3", "n4"]
+    assert decisions == await DecidedNodes().decide(entries(5), seen, SHARED)
+
+
+async def test_cancelled_decision_is_continued(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decided_nodes, "SLICE", 1)
+    seen, nodes = cluster(3), DecidedNodes()
+    deciding = asyncio.create_task(nodes.decide(entries(3), seen, SHARED))
+    await asyncio.sleep(0)
+    deciding.cancel()
+    await asyncio.gather(deciding, return_exceptions=True)
+    assert counted.take() == ["n0"]
+    assert len(await nodes.decide(entries(3), seen, SHARED)) == 3
+    assert counted.take() == ["n1", "n2"]
+
+
+async def test_decision_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, nodes = cluster(1), DecidedNodes()
-    nodes.decide(entries(1), seen, SHARED)
+    await nodes.decide(entries(1), seen, SHARED)
     seen.nodes.put(versioned(node("n0"), 2, status=NEW))
     with monkeypatch.context() as broken:
         broken.setattr(decided_nodes, "decide", None)
         with pytest.raises(TypeError):
-            nodes.decide(entries(1), seen, SHARED)
-    assert nodes.decide(entries(1), seen, SHARED) == DecidedNodes().decide(entries(1), seen, SHARED)
+            await nodes.decide(entries(1), seen, SHARED)
+    assert await nodes.decide(entries(1), seen, SHARED) == await DecidedNodes().decide(entries(1), seen, SHARED)
 
 
 STATES: tuple[Mapping[str, Any], ...] = (
@@ -228,33 +254,33 @@ class Changes:
 
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.parametrize("seed", range(20))
-def test_decisions_are_those_of_a_new_process(seed: int) -> None:
+async def test_decisions_are_those_of_a_new_process(seed: int) -> None:
     """The order of waiting and done nodes is not that of a new process; nothing depends on it."""
     changes, nodes = Changes(seed), DecidedNodes()
     for _ in range(200):
         changes.change()
-        decisions = nodes.decide(changes.entries, changes.seen, changes.shared)
-        assert decisions == DecidedNodes().decide(changes.entries, changes.seen, changes.shared)
+        decisions = await nodes.decide(changes.entries, changes.seen, changes.shared)
+        assert decisions == await DecidedNodes().decide(changes.entries, changes.seen, changes.shared)
 
 
-def test_random_changes_lead_to_nodes_of_each_kind() -> None:
+async def test_random_changes_lead_to_nodes_of_each_kind() -> None:
     changes, nodes = Changes(seed=0), DecidedNodes()
     kinds: set[str] = set()
     for _ in range(200):
         changes.change()
-        decisions = nodes.decide(changes.entries, changes.seen, changes.shared)
+        decisions = await nodes.decide(changes.entries, changes.seen, changes.shared)
         kinds.update(name for name in ("active", "waiting", "done") if getattr(decisions, name))
     assert kinds == {"active", "waiting", "done"}
 
 
-def test_earlier_decisions_do_not_change() -> None:
+async def test_earlier_decisions_do_not_change() -> None:
     seen, nodes = cluster(2), DecidedNodes()
-    first = nodes.decide(entries(2), seen, SHARED)
+    first = await nodes.decide(entries(2), seen, SHARED)
     seen.nodes.put(versioned(node("n1"), 2, status=NEW, spec={"unschedulable": True}))
-    second = nodes.decide(entries(2), seen, SHARED)
+    second = await nodes.decide(entries(2), seen, SHARED)
     assert ([*first.waiting], len(first)) == (["n0", "n1"], 2)
     assert ([*second.waiting], [view.name for view, _ in second.active], len(second)) == (["n0"], ["n1"], 2)
 
 
-def test_no_nodes_are_decided() -> None:
-    assert DecidedNodes().decide({}, observed(), SHARED) == Decisions()
+async def test_no_nodes_are_decided() -> None:
+    assert await DecidedNodes().decide({}, observed(), SHARED) == Decisions()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,7 +48,8 @@ def decided(
     seen: Observed, status: StatusPatch = STATUS, *, spec: UpgradePlanSpec = SPEC, target: Target = TARGET
 ) -> list[Decided]:
     shared = Shared(target, OWNER.uid, None, frozenset(spec.node_upgrade_option.pause_nodes), spec.restore_vm)
-    return sorted(DecidedNodes().decide(status.nodes, seen, shared).all(), key=lambda pair: pair[0].name)
+    decisions = asyncio.run(DecidedNodes().decide(status.nodes, seen, shared))
+    return sorted(decisions.all(), key=lambda pair: pair[0].name)
 
 
 def views(**given: Any) -> dict[str, Any]:

@@ -267,5 +267,5 @@ def _of_condition(status: Mapping[str, Any], type_: str, field: str) -> str:
 
 
 def _nodes(status: Mapping[str, Any]) -> str:
-    states = recorded_states(status)
-    return f"{upgraded_nodes(status)}/{len(states)}" if states else ""
+    nodes = status.get("nodeUpgradeStatuses")
+    return f"{upgraded_nodes(status)}/{len(nodes)}" if nodes else ""

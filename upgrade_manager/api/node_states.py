@@ -41,7 +41,7 @@ class NodeState(StrEnum):
     @property
     def upgraded(self) -> bool:
         """True if the node runs the new release."""
-        return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group
+        return self in _UPGRADED
 
     @property
     def failed(self) -> bool:
@@ -70,6 +70,7 @@ GROUPS: tuple[tuple[NodeState, ...], ...] = (
 _GROUP = {state: index for index, group in enumerate(GROUPS) for state in group}
 _STATES = {state.value: state for state in NodeState}
 _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, NodeState.SINGLE_NODE_UPGRADE_FAILED})
+_UPGRADED = frozenset(state for state in NodeState if state.group >= NodeState.POST_DRAINED.group) - _FATAL
 
 
 #: The only way back: by the state in which a node failed, that in which its Job runs again.
@@ -131,7 +132,7 @@ def upgraded_names(status: Mapping[str, Any]) -> set[str]:
 
 def upgraded_nodes(status: Mapping[str, Any]) -> int:
     """Return the number of nodes that run the new release; a node that has left before is none."""
-    return sum(state is not None and state.upgraded for state in recorded_states(status))
+    return sum(state in _UPGRADED for state in recorded_states(status))
 
 
 def merge(old: str | None, new: NodeState) -> str:

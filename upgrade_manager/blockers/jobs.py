@@ -111,9 +111,12 @@ def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
 
 
 def _newest(view: View, wait: JobWait) -> Object | None:
-    selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
-    pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
-    return max(pods, key=_created, default=None)
+    selection = Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods)
+    return max(view.objects_by(selection, _job_of, wait.name), key=_created, default=None)
+
+
+def _job_of(pod: Object) -> str:
+    return objects.labels(pod).get(LABEL_JOB_NAME, "")
 
 
 def _has_succeeded(pod: Object) -> bool:

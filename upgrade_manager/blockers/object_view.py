@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from upgrade_manager.kube.objects import Object
@@ -35,4 +35,8 @@ class View(Protocol):
 
     def objects(self, selection: Selection) -> Sequence[Object]:
         """Return the selected objects. Raises NotSynced and Unreadable."""
+        ...
+
+    def objects_by(self, selection: Selection, function: Callable[[Object], str], value: str) -> Sequence[Object]:
+        """Return those of the selected objects with this result of the function; see `Store.keys_by`."""
         ...

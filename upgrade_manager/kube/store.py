@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +19,7 @@ T = TypeVar("T")
 Key: TypeAlias = tuple[str, str]
 #: Aliases, because inside `Store` the name `list` is a method.
 Objects: TypeAlias = "list[Object]"
+Derived: TypeAlias = "list[T]"
 Keys: TypeAlias = "list[Key]"
 #: The states of changed objects that a store remembers; readers that are further behind read all objects again.
 REMEMBERED = 256
@@ -56,14 +58,17 @@ class Store:
         self._objects: dict[Key, Object] = {}
         #: All keys in order; None after the set of keys has changed.
         self._sorted: Keys | None = None
-        #: By function: its results for the current objects, and the same in the order of the keys, until a change.
+        #: By function: its results for the current objects.
         self._derived: dict[Callable[[Object], Any], dict[Key, Any]] = {}
-        self._lists: dict[Callable[[Object], Any], Sequence[Any]] = {}
+        #: By function: the results for the present keys, in their order, and the keys whose objects have changed since.
+        self._lists: dict[Callable[[Object], Any], Derived[Any]] = {}
+        self._stale: dict[Callable[[Object], Any], set[Key]] = {}
         #: By function: the keys of the current objects by its results.
         self._indices: dict[Callable[[Object], str], dict[str, set[Key]]] = {}
-        #: The latest states before and after changes, and the number of all of them.
-        self._touched: deque[Object] = deque(maxlen=REMEMBERED)
-        self.touched = 0
+        #: The latest states before and after changes, and the number of all of them; from the first `mark` on, because
+        #: the states of a plan are large.
+        self._touched: deque[Object] | None = None
+        self._count = 0
         #: The resourceVersion that the store has reached; "" before the first list.
         self.resource_version = ""
 
@@ -84,12 +89,21 @@ class Store:
         Results are cached by function and version of the object, so the function must depend on the object alone and be
         defined once, at module level or as a class.
         """
-        found = self._lists.get(function)
+        found, stale = self._lists.get(function), self._stale.pop(function, ())
         if found is None:
-            results = self._derived.setdefault(function, {})
-            for where in self._objects.keys() - results.keys():
-                results[where] = function(self._objects[where])
-            found = self._lists[function] = [results[where] for where in self._keys()]
+            found = [self.derive_one(function, where) for where in self._keys()]
+        elif stale:
+            found = self._with_changes(found, function, stale)
+        self._lists[function] = found
+        return found
+
+    def _with_changes(self, known: Derived[T], function: Callable[[Object], T], stale: Iterable[Key]) -> Derived[T]:
+        """Return the list with the results for these keys; the same list if they are equal."""
+        places = [(bisect_left(self._keys(), where), self.derive_one(function, where)) for where in stale]
+        changes = [(place, result) for place, result in places if known[place] != result]
+        found = known.copy() if changes else known
+        for place, result in changes:
+            found[place] = result
         return found
 
     def derive_one(self, function: Callable[[Object], T], where: Key) -> T:
@@ -112,10 +126,20 @@ class Store:
                 index.setdefault(function(obj), set()).add(where)
         return sorted(index.get(value, ()))
 
+    def list_by(self, function: Callable[[Object], str], value: str) -> Objects:
+        """Return the objects with this result of the function, in the order of `list`; see `keys_by`."""
+        return [self._objects[where] for where in self.keys_by(function, value)]
+
+    def mark(self) -> int:
+        """Return the number of states that changes have touched so far, for `touched_since`."""
+        if self._touched is None:
+            self._touched = deque(maxlen=REMEMBERED)
+        return self._count
+
     def touched_since(self, mark: int) -> Objects | None:
-        """Return the states before and after each change since `touched` was `mark`; None if some are forgotten."""
-        count = self.touched - mark
-        if count > len(self._touched):
+        """Return the states before and after each change since that `mark`; None if some are forgotten."""
+        count = self._count - mark
+        if self._touched is None or count > len(self._touched):
             return None
         return list(self._touched)[-count:] if count else []
 
@@ -175,7 +199,11 @@ class Store:
 
     def _changed(self, where: Key, old: Object | None, new: Object | None) -> None:
         """Keep what is derived from the objects up to date."""
-        self._lists.clear()
+        if old is None or new is None:
+            self._lists.clear()
+            self._stale.clear()
+        for function in self._lists:
+            self._stale.setdefault(function, set()).add(where)
         for results in self._derived.values():
             results.pop(where, None)
         for function, index in self._indices.items():
@@ -186,9 +214,10 @@ class Store:
                     del index[function(old)]
             if new is not None:
                 index.setdefault(function(new), set()).add(where)
-        states = [state for state in (old, new) if state is not None]
-        self._touched.extend(states)
-        self.touched += len(states)
+        if self._touched is not None:
+            states = [state for state in (old, new) if state is not None]
+            self._touched.extend(states)
+            self._count += len(states)
 
 
 def _is_same_version(old: Object, new: Object) -> bool:

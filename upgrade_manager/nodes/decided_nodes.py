@@ -6,6 +6,7 @@ input has changed are decided about again; the decisions are those of a process 
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import ANNOTATION_MACHINE
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decided, Decision, NodeView
     from upgrade_manager.nodes.node_view import Observed, Shared
 
+#: Nodes that are decided about at once: the event loop serves others within 30 ms.
+SLICE = 200
 #: The fields of the status entry of a node to which nothing happens.
 _PLAIN = frozenset({"state", "since", "drain"})
 
@@ -35,28 +38,39 @@ class DecidedNodes:
     def __init__(self) -> None:
         self._shared: Shared | None = None
         self._observed: Observed | None = None
-        self._touched: tuple[int, ...] = ()
+        self._marks: tuple[int, ...] = ()
         #: The status entries by node.
         self._entries: dict[str, Any] = {}
+        #: The nodes about which to decide again.
+        self._changed: set[str] = set()
         self._active: dict[str, Decided] = {}
         self._decisions = Decisions()
 
-    def decide(self, entries: Mapping[str, Any], observed: Observed, shared: Shared) -> Decisions:
+    async def decide(self, entries: Mapping[str, Any], observed: Observed, shared: Shared) -> Decisions:
         """Decide about every node that was recorded when the phase began, and about every node that Rancher drains.
 
         `entries` are the nodes' entries in the plan's status. In a cluster of a single node only that node takes part:
-        Rancher does not upgrade nodes that join it.
+        Rancher does not upgrade nodes that join it. Other tasks run between two slices of many nodes.
         """
-        changed = self._changed(entries, observed) if shared == self._shared else None
-        names = _names(observed) if changed is None else changed
-        found = {name: _decide(name, entries, observed, shared) for name in names}
+        self._add_changes(entries, observed, shared)
+        while self._changed:
+            names = sorted(self._changed)[:SLICE]
+            self._put({name: _decide(name, entries, observed, shared) for name in names}, entries)
+            self._changed -= {*names}
+            if self._changed:
+                await asyncio.sleep(0)
+                self._add_changes(entries, observed, shared)
+        return self._decisions
+
+    def _add_changes(self, entries: Mapping[str, Any], observed: Observed, shared: Shared) -> None:
+        """Add the nodes of which an input has changed to those about which to decide; all if it may be any node."""
+        changed = self._nodes_with_changes(entries, observed) if shared == self._shared else None
         if changed is None:
             self._active, self._decisions = {}, Decisions()
-        if found:
-            self._put(found, entries)
-        self._shared, self._observed, self._touched = shared, observed, observed.touched
+            changed = set(observed.nodes.derive(objects.name))
+        self._changed |= changed
+        self._shared, self._observed, self._marks = shared, observed, observed.mark()
         self._entries = dict(entries)
-        return self._decisions
 
     def _put(self, found: Mapping[str, Decided | None], entries: Mapping[str, Any]) -> None:
         waiting, done = dict(self._decisions.waiting), dict(self._decisions.done)
@@ -75,11 +89,11 @@ class DecidedNodes:
         active = tuple(self._active[name] for name in sorted(self._active))
         self._decisions = Decisions(active=active, waiting=waiting, done=done)
 
-    def _changed(self, entries: Mapping[str, Any], observed: Observed) -> set[str] | None:
+    def _nodes_with_changes(self, entries: Mapping[str, Any], observed: Observed) -> set[str] | None:
         """Return the nodes of which an input has changed; None if it may be any node."""
         if observed != self._observed:
             return None
-        touched = observed.touched_since(self._touched)
+        touched = observed.touched_since(self._marks)
         if touched is None:
             return None
         nodes, secrets, machines, jobs = touched
@@ -93,10 +107,6 @@ class DecidedNodes:
             known = self._entries
             names |= {name for name in entries.keys() | known.keys() if entries.get(name) != known.get(name)}
         return names
-
-
-def _names(observed: Observed) -> Iterable[str]:
-    return observed.nodes.derive(objects.name)
 
 
 def _nodes_of(observed: Observed, machines: Iterable[str]) -> set[str]:

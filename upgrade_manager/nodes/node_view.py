@@ -48,10 +48,9 @@ class Observed:
     machines: Store
     jobs: Store
 
-    @property
-    def touched(self) -> tuple[int, ...]:
-        """The number of changes of each store, in the order of `touched_since`."""
-        return tuple(store.touched for store in (self.nodes, self.secrets, self.machines, self.jobs))
+    def mark(self) -> tuple[int, ...]:
+        """Return the mark of each store, for `touched_since`."""
+        return tuple(store.mark() for store in (self.nodes, self.secrets, self.machines, self.jobs))
 
     def touched_since(self, marks: tuple[int, ...]) -> list[list[Object]] | None:
         """Return the changed objects of each store since then; None if a store has forgotten some."""

@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.pager import Selection
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.informers import PlanInformers
 
@@ -50,6 +51,13 @@ class InformerView:
 
     def objects(self, selection: Selection) -> Sequence[Object]:
         """See View."""
+        return self._store(selection).list()
+
+    def objects_by(self, selection: Selection, function: Callable[[Object], str], value: str) -> Sequence[Object]:
+        """See View."""
+        return self._store(selection).list_by(function, value)
+
+    def _store(self, selection: Selection) -> Store:
         spec = InformerSpec(
             resource=selection.resource,
             namespace=selection.namespace,
@@ -60,7 +68,7 @@ class InformerView:
         )
         store = self.informers.peek(spec)
         if store is not None:
-            return store.list()
+            return store
         problem = self.informers.problem(spec)
         raise Unreadable(problem) if problem else NotSynced
 

@@ -90,6 +90,8 @@ class PlanInformers:
         self.is_taken_over = False
         #: True once this process has taken over what earlier plans have left (ending/passing_on.py).
         self.has_released = False
+        #: True once this process has seen that the cluster has more VMs than a page (node_upgrade/drain_entries.py).
+        self.has_many_vms = False
         #: True if the takeover left SUC Plans, or their Jobs, without the uid label.
         self.has_unlabeled = False
         #: The termination messages of Jobs' failed attempts.

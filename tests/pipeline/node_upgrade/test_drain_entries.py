@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from unittest.mock import Mock
+
 import pytest
 
 from tests.support.cluster.harvester import RECORDED
 from tests.support.managers.node_upgrade import NodeUpgradeRun
 from upgrade_manager.api.ledger import LedgerKind
+from upgrade_manager.kube.pager import ListOptions
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.resources.job_ledger import ledger_map, stopped_vm
 from upgrade_manager.resources.owner import Owner
 
@@ -36,7 +41,21 @@ async def entries(stage: NodeUpgradeRun) -> list[tuple[str, str]]:
 @pytest.mark.rule(
     "nodes: with Harvester's toolkit each VM of a node is recorded before its drain, and settled once it runs"
 )
-async def test_vms_of_the_node_are_candidates(stage: NodeUpgradeRun) -> None:
+@pytest.mark.parametrize(
+    ("page", "asked"),
+    [
+        pytest.param(500, 20, id="one page of VMs"),
+        pytest.param(2, 20, id="more VMs, asked for one by one"),
+        pytest.param(2, 0, id="many VMs that may be stopped"),
+    ],
+)
+async def test_vms_of_the_node_are_candidates(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch, page: int, asked: int
+) -> None:
+    monkeypatch.setattr(drain_entries, "ListOptions", partial(ListOptions, limit=page))
+    monkeypatch.setattr(drain_entries, "MAX_ASKED", asked)
+    listed = Mock(wraps=stage.client.list)
+    monkeypatch.setattr(stage.client, "list", listed)
     await stage.begin("n1", "n2")
     for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2"), ("starting", "")):
         await vm(stage, name, node)
@@ -55,6 +74,12 @@ async def test_vms_of_the_node_are_candidates(stage: NodeUpgradeRun) -> None:
     await stage.request("n2", "pre")
     ids = [("StoppedVM.default.a", "n2"), ("StoppedVM.default.c", "n2")]
     assert sorted(await entries(stage)) == sorted([stopped, *ids, ("Taint.n2", "n2")])
+    calls = [one.kwargs for one in listed.call_args_list if one.args == (VIRTUAL_MACHINE_INSTANCES,)]
+    selectors = [{key: value for key, value in one.items() if key != "metadata_only"} for one in calls]
+    by_name = [{"namespace": "default", "field_selector": f"metadata.name={name}"} for name in ("a", "b")]
+    of_nodes = [{"label_selector": f"kubevirt.io/nodeName in ({node})"} for node in ("n1", "n2")]
+    expected = {(500, 20): [], (2, 20): [*of_nodes, *by_name], (2, 0): [of_nodes[0], {}]}
+    assert selectors == expected[page, asked]
 
 
 async def test_taint_that_stays_is_not_settled(stage: NodeUpgradeRun) -> None:

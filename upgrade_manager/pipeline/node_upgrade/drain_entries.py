@@ -13,6 +13,7 @@ from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.pager import ListOptions, Selection
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.plan_objects import skip_missing
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import ObjectList
     from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
+
+
+#: The VMs that are listed one by one, in place of all VMs of a large cluster.
+MAX_ASKED = 20
 
 
 async def record(ctx: ReconcileContext, begun: Collection[NodeView]) -> None:
@@ -34,7 +40,7 @@ async def record(ctx: ReconcileContext, begun: Collection[NodeView]) -> None:
     is_recorded = job_ledger.is_used(ctx)
     if not nodes or (is_recorded and not ledger.entries(ctx, LedgerKind.STOPPED_VM)):
         return
-    instances = await _instances(ctx)
+    instances = await _instances_of(ctx, nodes)
     await _settle_running(ctx, instances, beside=nodes)
     if is_recorded:
         return
@@ -76,10 +82,38 @@ def _taint(ctx: ReconcileContext, node: str) -> Entry:
     return new_entry(LedgerKind.TAINT, node, object_=f"Node {node}", node=node, **fields)
 
 
+async def _instances_of(ctx: ReconcileContext, nodes: Collection[str]) -> list[Object]:
+    """Return at least the instances on these nodes, and those of the VMs that may have been stopped.
+
+    In a cluster of more instances than a page has, only these are listed.
+    """
+    if not ctx.informers.has_many_vms:
+        selection = Selection(resource=VIRTUAL_MACHINE_INSTANCES, metadata_only=True)
+        page = await skip_missing(ctx.client, "", ctx.client.list_page(selection, ListOptions()))
+        if page is None or not page.continue_token:
+            return _running(page)
+        ctx.informers.has_many_vms = True
+    stopped = ledger.entries(ctx, LedgerKind.STOPPED_VM)
+    if len(stopped) > MAX_ASKED:
+        return await _instances(ctx)
+    pages = [await _list(ctx, label_selector=f"{NODE_LABEL} in ({','.join(sorted(nodes))})")]
+    for namespace, _, name in (vm_of(one).partition("/") for one in stopped):
+        pages.append(await _list(ctx, namespace=namespace, field_selector=f"metadata.name={name}"))
+    found = {objects.qualified_name(one): one for page in pages for one in _running(page)}
+    return list(found.values())
+
+
 async def _instances(ctx: ReconcileContext) -> list[Object]:
-    listed = ctx.client.list(VIRTUAL_MACHINE_INSTANCES, metadata_only=True)
-    found = await skip_missing(ctx.client, "", listed)
-    return [one for one in found.items if not objects.is_deleting(one)] if found is not None else []
+    return _running(await _list(ctx))
+
+
+async def _list(ctx: ReconcileContext, **selectors: str) -> ObjectList | None:
+    listed = ctx.client.list(VIRTUAL_MACHINE_INSTANCES, metadata_only=True, **selectors)
+    return await skip_missing(ctx.client, "", listed)
+
+
+def _running(page: ObjectList | None) -> list[Object]:
+    return [one for one in page.items if not objects.is_deleting(one)] if page is not None else []
 
 
 def _node(instance: Object) -> str:

@@ -221,7 +221,7 @@ async def _change_again(ctx: ReconcileContext, state: State) -> None:
 async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, option = state.single, ctx.plan.spec.node_upgrade_option
     shared = Shared(state.target, ctx.owner.uid, single, frozenset(option.pause_nodes), ctx.plan.spec.restore_vm)
-    decisions = state.handled.nodes.decide(ctx.status.nodes, state.observed, shared)
+    decisions = await state.handled.nodes.decide(ctx.status.nodes, state.observed, shared)
     await _record_requests(ctx, decisions.active)
     unseen = decisions.unknown(frozenset({single}) if single else ctx.status.known_nodes())
     if unseen:

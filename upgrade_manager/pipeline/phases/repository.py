@@ -190,9 +190,12 @@ async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
 
 async def _replicas(ctx: ReconcileContext) -> int:
     """Return 2, to survive a node's reboot, or 1 if only one node is not a witness, which runs no Pods."""
-    nodes = (await ctx.watch(MANAGED_NODES)).list()
-    schedulable = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
-    return min(REPLICAS, max(1, len(schedulable)))
+    nodes = (await ctx.watch(MANAGED_NODES)).derive(_may_run_pods)
+    return min(REPLICAS, max(1, sum(nodes)))
+
+
+def _may_run_pods(node: Object) -> bool:
+    return WITNESS_LABEL not in objects.labels(node)
 
 
 async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waiting | None:

@@ -1,0 +1,63 @@
+"""The work for one node does not grow with the cluster: nodes that wait or are done cost nearly nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import upgrade_manager
+from hack import scenario as scenarios
+from hack import virtual_time
+from hack.bench.in_process import upgraded
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.pipeline.reconciler import PlanReconciler
+from upgrade_manager.runtime.result import Result
+
+ROOT = Path(str(upgrade_manager.__file__)).parent
+#: What a reconcile runs, and the simulated cluster does not.
+COUNTED = tuple(f"{ROOT}/{part}" for part in ("api/", "facts/", "kube/store.py", "nodes/", "pipeline/"))
+FEW, MANY = 8, 24
+#: Calls in the upgrade of one node for each other node. A process that decides about all nodes made 3,300.
+LIMIT = 300
+
+
+class Calls:
+    """Counts the Python functions, comprehensions included, that the reconciles of the node upgrade call."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def profile(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(COUNTED):
+            self.count += 1
+
+
+async def _calls_for_a_node(monkeypatch: pytest.MonkeyPatch, nodes: int) -> float:
+    calls, reconcile = Calls(), PlanReconciler._reconcile_plan
+
+    async def counted(self: PlanReconciler, plan: Object) -> Result:
+        if objects.text(plan, "status", "currentPhase") != "NodeUpgrading":
+            return await reconcile(self, plan)
+        sys.setprofile(calls.profile)
+        try:
+            return await reconcile(self, plan)
+        finally:
+            sys.setprofile(None)
+
+    scenario = scenarios.load("nodes-1000").changed(nodes={"count": nodes, "management": 3}, vms={"count": nodes})
+    with monkeypatch.context() as patched:
+        patched.setattr(PlanReconciler, "_reconcile_plan", counted)
+        async with upgraded(scenario):
+            return calls.count / nodes
+
+
+@pytest.mark.full
+def test_work_for_a_node_does_not_grow_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = (virtual_time.run(_calls_for_a_node(monkeypatch, nodes)) for nodes in (FEW, MANY))
+    assert few > 1000
+    assert (many - few) / (MANY - FEW) < LIMIT

@@ -48,8 +48,7 @@ def decided(
     seen: Observed, status: StatusPatch = STATUS, *, spec: UpgradePlanSpec = SPEC, target: Target = TARGET
 ) -> list[Decided]:
     shared = Shared(target, OWNER.uid, None, frozenset(spec.node_upgrade_option.pause_nodes), spec.restore_vm)
-    decisions = asyncio.run(DecidedNodes().decide(status.nodes, seen, shared))
-    return sorted(decisions.all(), key=lambda pair: pair[0].name)
+    return asyncio.run(DecidedNodes().decide(status.nodes, seen, shared)).all()
 
 
 def views(**given: Any) -> dict[str, Any]:

@@ -324,8 +324,9 @@ class Decisions:
         return replace(self, active=tuple(pairs))
 
     def all(self) -> list[Decided]:
-        """Return all pairs."""
-        return [*self.active, *self.waiting.values(), *self.done.values()]
+        """Return all pairs, in the order of the nodes' names."""
+        pairs = [*self.active, *self.waiting.values(), *self.done.values()]
+        return sorted(pairs, key=lambda pair: pair[0].name)
 
     @property
     def unfinished(self) -> list[Decided]:

@@ -19,7 +19,7 @@ from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.runtime.result import Result
 
 ROOT = Path(str(upgrade_manager.__file__)).parent
-#: What a reconcile runs, and the simulated cluster does not.
+#: The code that a reconcile runs, and the simulated cluster does not.
 COUNTED = tuple(f"{ROOT}/{part}" for part in ("api/", "facts/", "kube/store.py", "nodes/", "pipeline/"))
 FEW, MANY = 8, 24
 #: Calls in the upgrade of one node for each other node. A process that decides about all nodes made 3,300.

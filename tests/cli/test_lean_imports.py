@@ -137,9 +137,10 @@ def packages_of(modules: Iterable[str]) -> set[str]:
 
 
 def is_of_a_library(module: str) -> bool:
-    """Return True for modules of this and other distributions, apart from tools of packaging and compilers."""
+    """Return True for modules of this and other distributions, apart from tools of packaging, systems and compilers."""
     package = module.partition(".")[0]
-    return package not in sys.stdlib_module_names and not package.startswith("_") and package != "cython_runtime"
+    others = {*sys.stdlib_module_names, "cython_runtime", "sitecustomize"}
+    return package not in others and not package.startswith("_")
 
 
 def output_of(script: str, *arguments: str, environ: dict[str, str] | None = None) -> Any:

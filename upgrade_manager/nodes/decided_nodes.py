@@ -43,7 +43,6 @@ class DecidedNodes:
         self._entries: dict[str, Any] = {}
         #: The nodes about which to decide again.
         self._changed: set[str] = set()
-        self._active: dict[str, Decided] = {}
         self._decisions = Decisions()
 
     async def decide(self, entries: Mapping[str, Any], observed: Observed, shared: Shared) -> Decisions:
@@ -66,16 +65,17 @@ class DecidedNodes:
         """Add the nodes of which an input has changed to those about which to decide; all if it may be any node."""
         changed = self._nodes_with_changes(entries, observed) if shared == self._shared else None
         if changed is None:
-            self._active, self._decisions = {}, Decisions()
+            self._decisions = Decisions()
             changed = set(observed.nodes.derive(objects.name))
         self._changed |= changed
         self._shared, self._observed, self._marks = shared, observed, observed.mark()
         self._entries = dict(entries)
 
     def _put(self, found: Mapping[str, Decided | None], entries: Mapping[str, Any]) -> None:
+        active = {pair[0].name: pair for pair in self._decisions.active}
         waiting, done = dict(self._decisions.waiting), dict(self._decisions.done)
         for name, pair in found.items():
-            for known in (self._active, waiting, done):
+            for known in (active, waiting, done):
                 known.pop(name, None)
             if pair is None:
                 continue
@@ -85,9 +85,9 @@ class DecidedNodes:
             elif is_recorded and _is_finished(*pair):
                 done[name] = pair
             else:
-                self._active[name] = pair
-        active = tuple(self._active[name] for name in sorted(self._active))
-        self._decisions = Decisions(active=active, waiting=waiting, done=done)
+                active[name] = pair
+        ordered = tuple(active[name] for name in sorted(active))
+        self._decisions = Decisions(active=ordered, waiting=waiting, done=done)
 
     def _nodes_with_changes(self, entries: Mapping[str, Any], observed: Observed) -> set[str] | None:
         """Return the nodes of which an input has changed; None if it may be any node."""

@@ -50,18 +50,21 @@ class Observed:
 
     def mark(self) -> tuple[int, ...]:
         """Return the mark of each store, for `touched_since`."""
-        return tuple(store.mark() for store in (self.nodes, self.secrets, self.machines, self.jobs))
+        return tuple(store.mark() for store in self._stores)
 
     def touched_since(self, marks: tuple[int, ...]) -> list[list[Object]] | None:
         """Return the changed objects of each store since then; None if a store has forgotten some."""
-        stores = (self.nodes, self.secrets, self.machines, self.jobs)
-        found = [store.touched_since(mark) for store, mark in zip(stores, marks, strict=True)]
+        found = [store.touched_since(mark) for store, mark in zip(self._stores, marks, strict=True)]
         return [one for one in found if one is not None] if None not in found else None
 
     @property
     def versions(self) -> tuple[str, ...]:
         """The versions of the stores."""
-        return tuple(store.resource_version for store in (self.nodes, self.secrets, self.machines, self.jobs))
+        return tuple(store.resource_version for store in self._stores)
+
+    @property
+    def _stores(self) -> tuple[Store, ...]:
+        return self.nodes, self.secrets, self.machines, self.jobs
 
 
 class Target(NamedTuple):

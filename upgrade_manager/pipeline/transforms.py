@@ -138,18 +138,6 @@ def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
     return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}
 
 
-#: Metadata that is kept of a Machine.
-_MACHINE_METADATA = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "finalizers",
-)
-
-
 def slim_machine(machine: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Machine that no decision reads: Rancher reports each step of a node in a condition."""
     metadata, status = machine["metadata"], machine.get("status") or {}

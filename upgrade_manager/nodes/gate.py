@@ -128,7 +128,7 @@ class Surroundings:
         decided = decisions.active
         if not reads_others(decided):
             return cls(decided=decided, rancher=rancher, paused=paused)
-        known = {view.name for view, _ in decisions.all()}
+        known = decisions.names
         found = {**{name: _away(name, one) for name, one in missing.items()}, **_away_beside(observed, known)}
         lacking = {node: f"VMs {name_list(vms)} of node {node}" for node, vms in waiting.items()}
         if not any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known):
@@ -148,8 +148,7 @@ def unobserved_beside(observed: Observed, decisions: Decisions) -> list[str]:
     """Return the nodes of Machines that take no part and cannot be observed, if a decision depends on them."""
     if not reads_others(decisions.active):
         return []
-    known = {view.name for view, _ in decisions.all()}
-    nodes = {machine.node for machine in observed.machines.derive(Machine.of)} - known - {""}
+    nodes = {machine.node for machine in observed.machines.derive(Machine.of)} - decisions.names - {""}
     return sorted(name for name in nodes if observed.nodes.get(name) is None)
 
 

@@ -329,6 +329,11 @@ class Decisions:
         return sorted(pairs, key=lambda pair: pair[0].name)
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of all nodes."""
+        return frozenset(self.waiting).union(self.done, (view.name for view, _ in self.active))
+
+    @property
     def unfinished(self) -> list[Decided]:
         """The active nodes that are not done."""
         return [(view, decision) for view, decision in self.active if not decision.is_done]
@@ -337,7 +342,3 @@ class Decisions:
     def left(self) -> int:
         """The number of nodes that are not done."""
         return len(self.unfinished) + len(self.waiting)
-
-    def unknown(self, names: frozenset[str]) -> list[str]:
-        """Return which of the names are of no node, ordered."""
-        return sorted(names.difference(self.waiting, self.done, (view.name for view, _ in self.active)))

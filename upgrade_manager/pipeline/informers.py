@@ -17,6 +17,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.objects import key, resource_version
 from upgrade_manager.kube.pager import PAGE_SIZE, ListOptions, Selection, list_all_pages
+from upgrade_manager.nodes.decided_nodes import DecidedNodes
 from upgrade_manager.runtime.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class PlanInformers:
         #: The release that runs (vm_recovery.py).
         self.server_version = TTLCache(ttl=VERSION_TTL)
         self.first_seen = FirstSeen()
+        #: The latest decisions about the nodes in these stores.
+        self.decided_nodes = DecidedNodes()
 
     @property
     def specs(self) -> frozenset[InformerSpec]:

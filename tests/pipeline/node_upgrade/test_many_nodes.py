@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,8 +14,10 @@ import upgrade_manager
 from hack import scenario as scenarios
 from hack import virtual_time
 from hack.bench.in_process import upgraded
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.nodes import decided_nodes
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.runtime.result import Result
 
@@ -41,7 +44,7 @@ async def _calls_for_a_node(monkeypatch: pytest.MonkeyPatch, nodes: int) -> floa
     calls, reconcile = Calls(), PlanReconciler._reconcile_plan
 
     async def counted(self: PlanReconciler, plan: Object) -> Result:
-        if objects.text(plan, "status", "currentPhase") != "NodeUpgrading":
+        if objects.text(plan, "status", "currentPhase") != PhaseName.NODE_UPGRADE.active:
             return await reconcile(self, plan)
         sys.setprofile(calls.profile)
         try:
@@ -61,3 +64,29 @@ def test_work_for_a_node_does_not_grow_with_the_cluster(monkeypatch: pytest.Monk
     few, many = (virtual_time.run(_calls_for_a_node(monkeypatch, nodes)) for nodes in (FEW, MANY))
     assert few > 1000
     assert (many - few) / (MANY - FEW) < LIMIT
+
+
+async def _decisions_in_the_clean_up(monkeypatch: pytest.MonkeyPatch, nodes: int) -> int:
+    decide, reconcile, counts = decided_nodes._decide, PlanReconciler._reconcile_plan, Counter[str]()
+    phase = ""
+
+    async def followed(self: PlanReconciler, plan: Object) -> Result:
+        nonlocal phase
+        phase = objects.text(plan, "status", "currentPhase")
+        return await reconcile(self, plan)
+
+    def counted(*args: Any) -> Any:
+        counts[phase] += 1
+        return decide(*args)
+
+    monkeypatch.setattr(PlanReconciler, "_reconcile_plan", followed)
+    monkeypatch.setattr(decided_nodes, "_decide", counted)
+    async with upgraded(scenarios.load("nodes-1000").changed(nodes={"count": nodes}, vms={"count": nodes})):
+        return counts[PhaseName.IMAGE_CLEANUP.active]
+
+
+@pytest.mark.full
+def test_image_cleanup_decides_about_changed_nodes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node changes a few times: by its label, and in the plan's status."""
+    decisions = virtual_time.run(_decisions_in_the_clean_up(monkeypatch, FEW))
+    assert FEW < decisions < 6 * FEW

@@ -221,9 +221,9 @@ async def _change_again(ctx: ReconcileContext, state: State) -> None:
 async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, option = state.single, ctx.plan.spec.node_upgrade_option
     shared = Shared(state.target, ctx.owner.uid, single, frozenset(option.pause_nodes), ctx.plan.spec.restore_vm)
-    decisions = await state.handled.nodes.decide(ctx.status.nodes, state.observed, shared)
+    decisions = await ctx.informers.decided_nodes.decide(ctx.status.nodes, state.observed, shared)
     await _record_requests(ctx, decisions.active)
-    unseen = decisions.unknown(frozenset({single}) if single else ctx.status.known_nodes())
+    unseen = sorted(({single} if single else ctx.status.known_nodes()) - decisions.names)
     if unseen:
         decisions = await missing_nodes.add_missing(ctx, state, decisions, unseen)
     if not decisions:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from upgrade_manager.nodes.decided_nodes import DecidedNodes
 from upgrade_manager.nodes.model import Decisions
 from upgrade_manager.pipeline.node_upgrade.contest import Contest
 
@@ -26,8 +25,6 @@ class Handled:
     plan_uid: str = ""
     #: The inputs of the anomalies that are logged; `_log_anomalies` sets the field.
     anomalies: tuple[object, ...] = ()
-    #: The latest decisions about the nodes.
-    nodes: DecidedNodes = field(default_factory=DecidedNodes)
     #: The reported decisions, unless they move a node, which the status may not show yet; `report` sets the field.
     decisions: Decisions | None = None
     #: True once the milestones of all nodes are recorded, which an earlier process may not have; `report` sets it, too.

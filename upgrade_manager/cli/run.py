@@ -11,6 +11,7 @@ import random
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import structlog
@@ -54,6 +55,9 @@ def run(options: RunOptions) -> int:
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
     tls_buffers.use_small_buffers()
+    if not options.webhook_only:
+        # `build_manager` imports it, and would block the event loop for 0.3 s.
+        import_module("upgrade_manager.cli.leader")
     try:
         asyncio.run(_run(options, clock))
     except (StartError, ConfigError, BindError, CertificateError) as error:

@@ -6,7 +6,17 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, secret
 from upgrade_manager.facts.machine_plan import is_draining, is_under_way, post_drain_hook, pre_drain_hook
-from upgrade_manager.pipeline.transforms import slim_job, slim_machine, slim_machine_plan, slim_node, slim_pod
+from upgrade_manager.kube.store import Change, ChangeKind
+from upgrade_manager.pipeline.transforms import (
+    is_ignored,
+    slim_deployment,
+    slim_endpoint_slice,
+    slim_job,
+    slim_machine,
+    slim_machine_plan,
+    slim_node,
+    slim_pod,
+)
 
 
 def test_slim_node_keeps_what_decisions_read() -> None:
@@ -163,3 +173,66 @@ def test_slim_machine_plan_keeps_what_drains_read(options: str, acknowledged: st
 
 def test_slim_machine_plan_accepts_a_secret_without_annotations() -> None:
     assert slim_machine_plan({"metadata": {"name": "s"}}) == {"metadata": {"name": "s", "annotations": {}}}
+
+
+#: The metadata of the Job of a drain hook, whose start is a milestone.
+HOOK_JOB = {"name": "j", "labels": {"management.harvesterhci.io/job-type": "pre-drain"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "ignored"),
+    [
+        ("Job", {"status": {"startTime": "t"}}, True),
+        ("Job", {"status": {"startTime": "t", "ready": 1}}, False),
+        ("Job", {"spec": {"parallelism": 0}}, False),
+        ("Job", {"metadata": HOOK_JOB, "status": {"startTime": "t"}}, False),
+        ("Pod", {"status": {"startTime": "t"}}, False),
+        ("Job", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),
+        ("Pod", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),
+        ("Pod", {"metadata": {"name": "j", "labels": {"a": "b"}}}, False),
+    ],
+)
+def test_changes_that_decide_nothing_are_ignored(kind: str, changed: dict[str, Any], *, ignored: bool) -> None:
+    old: dict[str, Any] = {"kind": kind, "metadata": {"name": "j", "resourceVersion": "1"}, "spec": {}}
+    assert is_ignored(Change(ChangeKind.UPDATED, old | changed, old)) is ignored
+
+
+@pytest.mark.parametrize("kind", [ChangeKind.ADDED, ChangeKind.DELETED])
+def test_no_creation_or_deletion_is_ignored(kind: ChangeKind) -> None:
+    obj = {"metadata": {"name": "j", "resourceVersion": "1"}}
+    assert not is_ignored(Change(kind, obj, obj if kind is ChangeKind.DELETED else None))
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "kept"),
+    [
+        ([{"addresses": ["10.0.0.1"], "conditions": {"ready": True, "serving": True}}], [{"ready": True}]),
+        ([{"conditions": {"ready": False, "terminating": True}}, {"addresses": ["10.0.0.2"]}], [{"ready": False}, {}]),
+        (None, []),
+    ],
+    ids=["ready", "not ready, unknown", "null"],
+)
+def test_slim_endpoint_slice_keeps_which_are_ready(endpoints: Any, kept: list[dict[str, Any]]) -> None:
+    metadata = {"name": "e", "namespace": "x", "ownerReferences": [{"uid": "u", "controller": True}]}
+    slim = slim_endpoint_slice({"metadata": metadata | {"generation": 2, "managedFields": [1]}, "endpoints": endpoints})
+    assert slim == {"metadata": metadata, "endpoints": [{"conditions": one} for one in kept]}
+
+
+def test_slim_deployment_keeps_what_decisions_read() -> None:
+    metadata = {"name": "d", "namespace": "x", "uid": "u", "creationTimestamp": "t"}
+    available = {"type": "Available", "status": "False", "lastTransitionTime": "t"}
+    deployment = {
+        "metadata": metadata | {"managedFields": [1], "annotations": {"deployment.kubernetes.io/revision": "1"}},
+        "spec": {"replicas": 2},
+        "status": {
+            "availableReplicas": 1,
+            "updatedReplicas": 2,
+            "conditions": [{"type": "Progressing", "status": "True"}, available | {"lastUpdateTime": "t"}],
+        },
+    }
+    assert slim_deployment(deployment) == {
+        "metadata": metadata,
+        "spec": {"replicas": 2},
+        "status": {"availableReplicas": 1, "conditions": [available]},
+    }
+    assert slim_deployment({"metadata": metadata})["status"] == {"conditions": []}

@@ -16,6 +16,8 @@ from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
     JOBS,
     LONGHORN_ENGINES,
     LONGHORN_VOLUMES,
@@ -37,7 +39,10 @@ from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.transforms import (
+    is_ignored,
     slim_cluster,
+    slim_deployment,
+    slim_endpoint_slice,
     slim_job,
     slim_machine,
     slim_machine_plan,
@@ -92,6 +97,8 @@ _TRANSFORMS = {
     MACHINES: slim_machine,
     SECRETS: slim_machine_plan,
     PROVISIONING_CLUSTERS: slim_cluster,
+    ENDPOINT_SLICES: slim_endpoint_slice,
+    DEPLOYMENTS: slim_deployment,
 }
 #: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
 _WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
@@ -266,7 +273,7 @@ class PlanController:
         def changed(change: Change) -> None:
             known = self.plans.store.get(plan) or {}
             has_ended = objects.text(known, "status", "currentPhase") in TERMINAL and not plan_queue.waits(known)
-            if not _is_heartbeat(change) and not has_ended:
+            if not is_ignored(change) and not has_ended:
                 self._queue.add(plan)
 
         transforms = _WHOLE_TRANSFORMS if spec.is_whole else _TRANSFORMS
@@ -313,15 +320,3 @@ def _desired(plan: Object) -> Object:
     """Return the plan's spec and metadata, without fields that change with every write."""
     metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITE_METADATA}
     return {"metadata": metadata, "spec": objects.spec(plan)}
-
-
-def _is_heartbeat(change: Change) -> bool:
-    """Return True if only the resourceVersion has changed, because the transform drops the changed field."""
-    if change.old is None or change.kind is not ChangeKind.UPDATED:
-        return False
-    return _without_version(change.obj) == _without_version(change.old)
-
-
-def _without_version(obj: Object) -> Object:
-    metadata = {key: value for key, value in objects.metadata(obj).items() if key != "resourceVersion"}
-    return {**obj, "metadata": metadata}

@@ -1,12 +1,12 @@
-"""The transforms of the informers: they drop the fields that no decision reads.
+"""The transforms of the informers, which drop the fields that no decision reads, and their predicate.
 
-Each change of what a store keeps causes a reconcile, and a cluster has a thousand nodes. controller.py passes the
-transforms to the informers; the finders of blockers read whole objects.
+Each change of what a store keeps causes a reconcile unless the predicate ignores it, and a cluster has a thousand
+nodes. controller.py passes the transforms to the informers; the finders of blockers read whole objects.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
     ANNOTATION_BOOT_ID,
@@ -18,10 +18,16 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
+    LABEL_JOB_TYPE,
     Component,
 )
 from upgrade_manager.facts.machine_plan import annotations_read
 from upgrade_manager.facts.taints import has_drain_taint
+from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.kube.store import ChangeKind
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.store import Change
 
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
@@ -50,8 +56,29 @@ _MACHINE_METADATA = (
     "deletionTimestamp",
     "finalizers",
 )
-#: Metadata of a Pod that the transform keeps.
-_POD_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
+#: Metadata of a Pod or an EndpointSlice that the transform keeps.
+_OWNED_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
+#: Conditions of a Deployment that the transform keeps.
+_DEPLOYMENT_CONDITIONS = frozenset({"Available", "ReplicaFailure"})
+
+
+def is_ignored(change: Change) -> bool:
+    """Return True for a change of an object, as its transform leaves it, that causes no reconcile.
+
+    Only the resourceVersion has changed, or the start of another Job than that of a drain hook, whose start is a
+    milestone: decisions need it only when the Job is late, and then a timer causes a reconcile.
+    """
+    if change.old is None or change.kind is not ChangeKind.UPDATED:
+        return False
+    return _decisive(change.obj) == _decisive(change.old)
+
+
+def _decisive(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    if obj.get("kind") != JOBS.kind or LABEL_JOB_TYPE in (metadata.get("labels") or {}):
+        return {**obj, "metadata": metadata}
+    status = {key: value for key, value in (obj.get("status") or {}).items() if key != "startTime"}
+    return {**obj, "metadata": metadata, "status": status}
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +151,7 @@ def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
     return {
-        "metadata": {key: metadata[key] for key in _POD_METADATA if key in metadata},
+        "metadata": {key: metadata[key] for key in _OWNED_METADATA if key in metadata},
         "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName") or ""},
         "status": {
             "phase": status.get("phase") or "",
@@ -155,3 +182,31 @@ def slim_machine_plan(secret: dict[str, Any]) -> dict[str, Any]:
     """Drop the annotations of a machine-plan Secret that no decision reads, such as Rancher's results of probes."""
     metadata = {key: value for key, value in secret["metadata"].items() if key not in {"managedFields", "annotations"}}
     return {"metadata": {**metadata, "annotations": annotations_read(secret)}}
+
+
+def slim_endpoint_slice(endpoint_slice: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of an EndpointSlice that no decision reads: all but which endpoints are ready."""
+    metadata = endpoint_slice["metadata"]
+    found = ((one.get("conditions") or {}).get("ready") for one in endpoint_slice.get("endpoints") or [])
+    return {
+        "metadata": {key: metadata[key] for key in _OWNED_METADATA if key in metadata},
+        "endpoints": [{"conditions": {} if ready is None else {"ready": ready}} for ready in found],
+    }
+
+
+def slim_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
+    """Drop the counts and conditions of a Deployment that change with each of its Pods, and that no decision reads."""
+    metadata, status = deployment["metadata"], deployment.get("status") or {}
+    available = {"availableReplicas": status["availableReplicas"]} if "availableReplicas" in status else {}
+    return {
+        "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+        "spec": deployment.get("spec") or {},
+        "status": {
+            **available,
+            "conditions": [
+                {key: value for key, value in one.items() if key != "lastUpdateTime"}
+                for one in status.get("conditions") or []
+                if one.get("type") in _DEPLOYMENT_CONDITIONS
+            ],
+        },
+    }

@@ -72,11 +72,9 @@ class DecidedNodes:
         self._entries = dict(entries)
 
     def _put(self, found: Mapping[str, Decided | None], entries: Mapping[str, Any]) -> None:
-        active = {pair[0].name: pair for pair in self._decisions.active}
-        waiting, done = dict(self._decisions.waiting), dict(self._decisions.done)
+        active = {pair[0].name: pair for pair in self._decisions.active if pair[0].name not in found}
+        waiting, done = {}, {}
         for name, pair in found.items():
-            for known in (active, waiting, done):
-                known.pop(name, None)
             if pair is None:
                 continue
             is_recorded = _is_recorded(pair[0], entries.get(name) or {})
@@ -86,8 +84,11 @@ class DecidedNodes:
                 done[name] = pair
             else:
                 active[name] = pair
-        ordered = tuple(active[name] for name in sorted(active))
-        self._decisions = Decisions(active=ordered, waiting=waiting, done=done)
+        self._decisions = Decisions(
+            active=tuple(active[name] for name in sorted(active)),
+            waiting=_updated(self._decisions.waiting, found, waiting),
+            done=_updated(self._decisions.done, found, done),
+        )
 
     def _nodes_with_changes(self, entries: Mapping[str, Any], observed: Observed) -> set[str] | None:
         """Return the nodes of which an input has changed; None if it may be any node."""
@@ -107,6 +108,16 @@ class DecidedNodes:
             known = self._entries
             names |= {name for name in entries.keys() | known.keys() if entries.get(name) != known.get(name)}
         return names
+
+
+def _updated(
+    known: Mapping[str, Decided], found: Mapping[str, Decided | None], new: Mapping[str, Decided]
+) -> Mapping[str, Decided]:
+    """Return the decisions with the new ones, and without the other ones about those nodes."""
+    if not new and known.keys().isdisjoint(found):
+        # Most changes are of active nodes, and a thousand may wait or be done.
+        return known
+    return {**{name: pair for name, pair in known.items() if name not in found}, **new}
 
 
 def _nodes_of(observed: Observed, machines: Iterable[str]) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILE_LINES, FUNCTION_LINES, TEST_NAME = 400, 40, 60
+FILE_LINES, FUNCTION_LINES, TEST_NAME, README_LINES = 400, 40, 60, 250
 FOLDERS = ("upgrade_manager", "webhook", "hack", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 PACKAGES = sorted([ROOT / "webhook", *(path.parent for path in (ROOT / "upgrade_manager").glob("*/**/__init__.py"))])
@@ -50,6 +50,25 @@ def test_test_names_have_at_most_60_characters() -> None:
     assert [
         f"{place} {name}" for place, name in names.items() if name.startswith("test_") and len(name) > TEST_NAME
     ] == []
+
+
+def lines(*folders: str) -> int:
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("folders", "share"),
+    [(("hack", "tests/hack", "tests/conformance"), 0.7), (("tests",), 1.8)],
+    ids=["simulator with its tests", "tests"],
+)
+def test_other_code_grows_no_faster_than_the_product(folders: tuple[str, ...], share: float) -> None:
+    """The reasons are in docs/decisions/0061-size-relative-to-the-product.md."""
+    assert lines(*folders) < share * lines("upgrade_manager", "webhook")
+
+
+def test_readme_has_at_most_250_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
 
 
 def offered(package: Path) -> set[str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import selectors
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,9 @@ class StepSelector(selectors.DefaultSelector):  # the system's best
         self._processor = time.thread_time()
         #: Seconds of wall time and of processor time.
         self.steps: list[tuple[float, float]] = []
-        SELECTORS.append(self)
+        if threading.current_thread() is threading.main_thread():
+            # The kubeconfig is loaded by another loop, in a thread.
+            SELECTORS.append(self)
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         """Record the step that has ended, and wait."""
@@ -42,7 +45,7 @@ class StepSelector(selectors.DefaultSelector):  # the system's best
         return found
 
 
-#: Of this process's event loops.
+#: Of the event loops of the main thread.
 SELECTORS: list[StepSelector] = []
 
 

@@ -109,7 +109,10 @@ def backoff_of(failures: int, first: float) -> float:
 
 
 def with_counts(tally: Tally, status: Object) -> Object:
-    """Return the status with the numbers of active and ready Pods; zeros are omitted, as in Go."""
+    """Return the status with the numbers of active and ready Pods; zeros are omitted, as in the recordings.
+
+    kube-controller-manager v1.35.1 also writes zeros for `ready` and `terminating`, which readers treat as absent.
+    """
     numbers = {
         "active": len(tally.active),
         "ready": sum(1 for pod in tally.active if is_ready(pod)),

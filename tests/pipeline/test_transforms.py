@@ -104,6 +104,14 @@ def test_slim_job_keeps_whether_a_pod_runs(component: str, kept: set[str]) -> No
     assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept
 
 
+def test_start_of_a_job_without_a_ready_pod_is_ignored() -> None:
+    """The Job controller (v1.35.1) writes its first status with zeros."""
+    created: dict[str, Any] = {"metadata": {"name": "j"}, "status": {}}
+    status = {"startTime": "t", "active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
+    started = created | {"status": status}
+    assert is_ignored(Change(ChangeKind.UPDATED, slim_job(started), slim_job(created)))
+
+
 @pytest.mark.parametrize(
     ("state", "kept"),
     [
@@ -175,8 +183,8 @@ def test_slim_machine_plan_accepts_a_secret_without_annotations() -> None:
     assert slim_machine_plan({"metadata": {"name": "s"}}) == {"metadata": {"name": "s", "annotations": {}}}
 
 
-#: The metadata of the Job of a drain hook, whose start is a milestone.
-HOOK_JOB = {"name": "j", "labels": {"management.harvesterhci.io/job-type": "pre-drain"}}
+#: The metadata of a node's Job, whose start is a milestone.
+NODE_JOB = {"name": "j", "labels": {"management.harvesterhci.io/job-type": "pre-drain"}}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +193,7 @@ HOOK_JOB = {"name": "j", "labels": {"management.harvesterhci.io/job-type": "pre-
         ("Job", {"status": {"startTime": "t"}}, True),
         ("Job", {"status": {"startTime": "t", "ready": 1}}, False),
         ("Job", {"spec": {"parallelism": 0}}, False),
-        ("Job", {"metadata": HOOK_JOB, "status": {"startTime": "t"}}, False),
+        ("Job", {"metadata": NODE_JOB, "status": {"startTime": "t"}}, False),
         ("Pod", {"status": {"startTime": "t"}}, False),
         ("Job", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),
         ("Pod", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),

@@ -1,6 +1,6 @@
 """Adds the controller and the leader election, which `upgrade-manager webhook` does without.
 
-application.py imports it for `upgrade-manager run` alone.
+application.py calls it for `upgrade-manager run` alone; run.py imports it before.
 """
 
 from __future__ import annotations

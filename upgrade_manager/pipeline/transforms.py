@@ -65,8 +65,8 @@ _DEPLOYMENT_CONDITIONS = frozenset({"Available", "ReplicaFailure"})
 def is_ignored(change: Change) -> bool:
     """Return True for a change of an object, as its transform leaves it, that causes no reconcile.
 
-    Only the resourceVersion has changed, or the start of another Job than that of a drain hook, whose start is a
-    milestone: decisions need it only when the Job is late, and then a timer causes a reconcile.
+    Only the resourceVersion has changed, or the start of a Job that is not a node's, whose start is a milestone:
+    decisions need it only when the Job is late, and then a timer causes a reconcile.
     """
     if change.old is None or change.kind is not ChangeKind.UPDATED:
         return False
@@ -131,7 +131,9 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in (metadata.get("annotations") or {}).items() if key in _JOB_ANNOTATIONS}
     annotations = {"annotations": found} if found else {}
     counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
-    kept = ("conditions", "failed", "ready", "startTime", *(_POD_FIELDS if counts_pods else ()))
+    kept = ("conditions", "failed", "startTime", *(_POD_FIELDS if counts_pods else ()))
+    # The Job controller writes 0 as well, together with the start.
+    ready = {"ready": status["ready"]} if status.get("ready") else {}
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",
@@ -140,7 +142,7 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
             **annotations,
         },
         "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
-        "status": {key: status[key] for key in kept if key in status},
+        "status": {**{key: status[key] for key in kept if key in status}, **ready},
     }
 
 

@@ -149,6 +149,7 @@ async def python(
 @pytest.mark.real_loop
 @pytest.mark.timeout(200)
 @pytest.mark.full
+@pytest.mark.long
 async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")

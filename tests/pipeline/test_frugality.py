@@ -30,6 +30,8 @@ from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import image_preload
+from upgrade_manager.pipeline.reconciler import PlanReconciler
+from upgrade_manager.runtime.result import Result
 
 pytestmark = pytest.mark.sampled
 
@@ -85,6 +87,8 @@ REQUESTS = {
     # RKE2's, of a chart that is upgraded after the last node.
     "get jobs": 1,
 }
+#: Reconciles of an upgrade of three nodes, at most.
+RECONCILES = 240
 #: The further requests of an upgrade whose nodes are surveyed, at most. The Jobs and their Plan are in watches that run
 #: anyway.
 SURVEY = {
@@ -212,3 +216,21 @@ def test_requests_for_each_node_are_bounded() -> None:
     fewer, more = (eight - three) / 5, (twenty - eight) / 12
     assert max(fewer, more) <= EACH_NODE
     assert more <= FLAT * fewer
+
+
+async def _reconciles(monkeypatch: pytest.MonkeyPatch) -> int:
+    reconcile, count = PlanReconciler.reconcile, 0
+
+    async def counted(self: PlanReconciler, name: str) -> Result:
+        nonlocal count
+        count += 1
+        return await reconcile(self, name)
+
+    monkeypatch.setattr(PlanReconciler, "reconcile", counted)
+    async with upgraded(THREE):
+        return count
+
+
+def test_number_of_reconciles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the manager's processor time is in reconciles; each changed field that a store keeps causes one."""
+    assert 150 < virtual_time.run(_reconciles(monkeypatch)) <= RECONCILES

@@ -43,7 +43,7 @@ MARKERS = (
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
     "real_full: on the real API server the test is in the tier `real-full` only",
-    "long: the test takes a minute or more of real time, so the real tier starts it first",
+    "long: the test takes a minute or more of real time, so that it is started first",
     "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
     "image: the test runs programs of a built image, as root in a separate network namespace",
@@ -107,13 +107,13 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
         selected = list(_samples(selected, tier))
     chosen = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = selected
+    # Else one process would run the last of them alone.
+    items[:] = sorted(selected, key=lambda item: item.get_closest_marker("long") is None)
     if tier == SWEEP:
         for item in items:
             item.add_marker(pytest.mark.timeout(_SWEEP_TIMEOUT), append=False)
     if _is_real(tier):
         _require_assets()
-        items.sort(key=lambda item: item.get_closest_marker("long") is None)
         for item in items:
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT))

@@ -37,7 +37,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINES,
 )
 
-pytestmark = [pytest.mark.full, pytest.mark.real_loop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.long, pytest.mark.real_loop, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 INSTALLATION, REBOOT = "elemental upgrade --logfile", "systemd-run "
 OS = "Harvester v1.8.0"

@@ -98,6 +98,14 @@ def state_of(value: object) -> NodeState | None:
     return _STATES.get(value) if isinstance(value, str) else None
 
 
+def is_in(entry: Mapping[str, Any] | None, states: frozenset[NodeState]) -> bool:
+    """Return True if the raw entry of a node has one of the states.
+
+    Texts are compared, because a write of the status and a reconcile read the states of a thousand nodes.
+    """
+    return entry is not None and entry.get("state") in states
+
+
 def recorded_states(status: Mapping[str, Any]) -> list[NodeState | None]:
     """Return the states of all nodes in a raw status; None for an empty or unknown one."""
     return [state_of((entry or {}).get("state")) for entry in _entries(status)]
@@ -136,8 +144,7 @@ def upgraded_names(status: Mapping[str, Any]) -> set[str]:
 
 def upgraded_nodes(status: Mapping[str, Any]) -> int:
     """Return the number of nodes that run the new release; a node that has left before is none."""
-    # As texts, because each write of the status counts a thousand nodes.
-    return sum(entry is not None and entry.get("state") in _UPGRADED for entry in _entries(status))
+    return sum(is_in(entry, _UPGRADED) for entry in _entries(status))
 
 
 def merge(old: str | None, new: NodeState) -> str:

@@ -60,6 +60,7 @@ def merge_diff(old: Object, new: Object) -> Object:
     patch: Object = {name: None for name, value in old.items() if value is not None and new.get(name) is None}
     for name, value in new.items():
         before = old.get(name)
+        # Identity first: of a thousand entries, nearly all are the same objects.
         if value is None or value is before or value == before:
             continue
         if isinstance(value, dict) and isinstance(before, dict):

@@ -9,25 +9,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.phases import TERMINAL
-from upgrade_manager.facts.volumes import slim_engine, slim_volume
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import (
-    DEPLOYMENTS,
-    ENDPOINT_SLICES,
-    JOBS,
-    LONGHORN_ENGINES,
-    LONGHORN_VOLUMES,
-    MACHINES,
-    NODES,
-    PODS,
-    PROVISIONING_CLUSTERS,
-    SECRETS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline import plan_queue
 from upgrade_manager.pipeline.context import Services
@@ -38,17 +25,7 @@ from upgrade_manager.pipeline.history import History
 from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
-from upgrade_manager.pipeline.transforms import (
-    is_ignored,
-    slim_cluster,
-    slim_deployment,
-    slim_endpoint_slice,
-    slim_job,
-    slim_machine,
-    slim_machine_plan,
-    slim_node,
-    slim_pod,
-)
+from upgrade_manager.pipeline.transforms import is_ignored, transform_of
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -90,18 +67,6 @@ STALE_TIMEOUT = 300.0
 #: Metadata that every write of an object changes.
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
-_TRANSFORMS = {
-    NODES: slim_node,
-    JOBS: slim_job,
-    PODS: slim_pod,
-    MACHINES: slim_machine,
-    SECRETS: slim_machine_plan,
-    PROVISIONING_CLUSTERS: slim_cluster,
-    ENDPOINT_SLICES: slim_endpoint_slice,
-    DEPLOYMENTS: slim_deployment,
-}
-#: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
-_WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,8 +241,7 @@ class PlanController:
             if not is_ignored(change) and not has_ended:
                 self._queue.add(plan)
 
-        transforms = _WHOLE_TRANSFORMS if spec.is_whole else _TRANSFORMS
-        transform = transforms.get(spec.resource, without_managed_fields)
+        transform = transform_of(spec.resource, is_whole=spec.is_whole)
         return self._informer(spec, changed, name=plan, transform=transform)
 
     def _informer(

@@ -1,7 +1,7 @@
 """The transforms of the informers, which drop the fields that no decision reads, and their predicate.
 
 Each change of what a store keeps causes a reconcile unless the predicate ignores it, and a cluster has a thousand
-nodes. controller.py passes the transforms to the informers; the finders of blockers read whole objects.
+nodes. controller.py passes the transforms to the informers; the finders of blockers read most objects whole.
 """
 
 from __future__ import annotations
@@ -23,10 +23,27 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.facts.machine_plan import annotations_read
 from upgrade_manager.facts.taints import has_drain_taint
-from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.facts.volumes import slim_engine, slim_volume
+from upgrade_manager.kube.informer import without_managed_fields
+from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    JOBS,
+    LONGHORN_ENGINES,
+    LONGHORN_VOLUMES,
+    MACHINES,
+    NODES,
+    PODS,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+)
 from upgrade_manager.kube.store import ChangeKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Mapping
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Change
 
 #: Fields of a Job's status about its Pods.
@@ -56,6 +73,8 @@ _MACHINE_METADATA = (
     "deletionTimestamp",
     "finalizers",
 )
+#: Metadata of a Job, a machine-plan Secret or a Deployment that the transform drops.
+_UNREAD_METADATA = frozenset({"managedFields", "annotations"})
 #: Metadata of a Pod or an EndpointSlice that the transform keeps.
 _OWNED_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
 #: Conditions of a Deployment that the transform keeps.
@@ -74,11 +93,18 @@ def is_ignored(change: Change) -> bool:
 
 
 def _decisive(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    metadata = _without(obj["metadata"], {"resourceVersion"})
     if obj.get("kind") != JOBS.kind or LABEL_JOB_TYPE in (metadata.get("labels") or {}):
         return {**obj, "metadata": metadata}
-    status = {key: value for key, value in (obj.get("status") or {}).items() if key != "startTime"}
-    return {**obj, "metadata": metadata, "status": status}
+    return {**obj, "metadata": metadata, "status": _without(obj.get("status") or {}, {"startTime"})}
+
+
+def _only(obj: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    return {key: obj[key] for key in keys if key in obj}
+
+
+def _without(obj: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in keys}
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +118,7 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k in _NODE_ANNOTATIONS}
     return {
         "metadata": {
-            **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
+            **_only(metadata, _NODE_METADATA),
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
@@ -110,7 +136,7 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
 
 def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
     """Drop the time of the kubelet's last report, which changes every five minutes."""
-    return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
+    return _without(condition, {"lastHeartbeatTime"})
 
 
 def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -138,11 +164,11 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     return {
         "kind": "Job",
         "metadata": {
-            **{key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+            **_without(metadata, _UNREAD_METADATA),
             **annotations,
         },
         "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
-        "status": {**{key: status[key] for key in kept if key in status}, **ready},
+        "status": {**_only(status, kept), **ready},
     }
 
 
@@ -153,7 +179,7 @@ def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
     return {
-        "metadata": {key: metadata[key] for key in _OWNED_METADATA if key in metadata},
+        "metadata": _only(metadata, _OWNED_METADATA),
         "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName") or ""},
         "status": {
             "phase": status.get("phase") or "",
@@ -163,7 +189,7 @@ def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
-    state = {key: value for key, value in (status.get("state") or {}).items() if key != "running"}
+    state = _without(status.get("state") or {}, {"running"})
     return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}
 
 
@@ -171,7 +197,7 @@ def slim_machine(machine: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Machine that no decision reads: Rancher reports each step of a node in a condition."""
     metadata, status = machine["metadata"], machine.get("status") or {}
     return {
-        "metadata": {key: metadata[key] for key in _MACHINE_METADATA if key in metadata},
+        "metadata": _only(metadata, _MACHINE_METADATA),
         "status": {
             "phase": status.get("phase") or "",
             "nodeRef": {"name": (status.get("nodeRef") or {}).get("name") or ""},
@@ -182,8 +208,7 @@ def slim_machine(machine: dict[str, Any]) -> dict[str, Any]:
 
 def slim_machine_plan(secret: dict[str, Any]) -> dict[str, Any]:
     """Drop the annotations of a machine-plan Secret that no decision reads, such as Rancher's results of probes."""
-    metadata = {key: value for key, value in secret["metadata"].items() if key not in {"managedFields", "annotations"}}
-    return {"metadata": {**metadata, "annotations": annotations_read(secret)}}
+    return {"metadata": {**_without(secret["metadata"], _UNREAD_METADATA), "annotations": annotations_read(secret)}}
 
 
 def slim_endpoint_slice(endpoint_slice: dict[str, Any]) -> dict[str, Any]:
@@ -191,24 +216,39 @@ def slim_endpoint_slice(endpoint_slice: dict[str, Any]) -> dict[str, Any]:
     metadata = endpoint_slice["metadata"]
     found = ((one.get("conditions") or {}).get("ready") for one in endpoint_slice.get("endpoints") or [])
     return {
-        "metadata": {key: metadata[key] for key in _OWNED_METADATA if key in metadata},
+        "metadata": _only(metadata, _OWNED_METADATA),
         "endpoints": [{"conditions": {} if ready is None else {"ready": ready}} for ready in found],
     }
 
 
 def slim_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
     """Drop the counts and conditions of a Deployment that change with each of its Pods, and that no decision reads."""
-    metadata, status = deployment["metadata"], deployment.get("status") or {}
-    available = {"availableReplicas": status["availableReplicas"]} if "availableReplicas" in status else {}
+    status = deployment.get("status") or {}
+    conditions = (one for one in status.get("conditions") or [] if one.get("type") in _DEPLOYMENT_CONDITIONS)
     return {
-        "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+        "metadata": _without(deployment["metadata"], _UNREAD_METADATA),
         "spec": deployment.get("spec") or {},
         "status": {
-            **available,
-            "conditions": [
-                {key: value for key, value in one.items() if key != "lastUpdateTime"}
-                for one in status.get("conditions") or []
-                if one.get("type") in _DEPLOYMENT_CONDITIONS
-            ],
+            **_only(status, ["availableReplicas"]),
+            "conditions": [_without(one, {"lastUpdateTime"}) for one in conditions],
         },
     }
+
+
+_TRANSFORMS = {
+    NODES: slim_node,
+    JOBS: slim_job,
+    PODS: slim_pod,
+    MACHINES: slim_machine,
+    SECRETS: slim_machine_plan,
+    PROVISIONING_CLUSTERS: slim_cluster,
+    ENDPOINT_SLICES: slim_endpoint_slice,
+    DEPLOYMENTS: slim_deployment,
+}
+#: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
+_WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
+
+
+def transform_of(resource: Resource, *, is_whole: bool) -> Callable[[Object], Object]:
+    """Return the transform of a kind, for decisions or, with `is_whole`, for finders."""
+    return (_WHOLE_TRANSFORMS if is_whole else _TRANSFORMS).get(resource, without_managed_fields)

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attempts import attempt_began
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.node_states import NodeState, is_in
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.job_failures import last_failure
@@ -35,7 +35,7 @@ from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.nodes.model import Decided, Decisions
@@ -128,17 +128,12 @@ def moved_nodes(decisions: Iterable[Decided]) -> list[Decided]:
 
 def has_started(ctx: ReconcileContext) -> bool:
     """Return True once a node has started."""
-    return any(map(_has_started, ctx.status.nodes.values()))
+    return any(is_in(entry, _STARTED) for entry in ctx.status.nodes.values())
 
 
 def unstarted_nodes(ctx: ReconcileContext) -> frozenset[str]:
     """Return the recorded nodes that have not started."""
-    return frozenset(name for name, entry in ctx.status.nodes.items() if not _has_started(entry))
-
-
-def _has_started(entry: Mapping[str, Any] | None) -> bool:
-    # As a text, because a reconcile reads the states of a thousand nodes.
-    return entry is not None and entry.get("state") in _STARTED
+    return frozenset(name for name, entry in ctx.status.nodes.items() if not is_in(entry, _STARTED))
 
 
 def describe_begin(ctx: ReconcileContext, state: State) -> Waiting:

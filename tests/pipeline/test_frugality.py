@@ -30,8 +30,6 @@ from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import image_preload
-from upgrade_manager.pipeline.reconciler import PlanReconciler
-from upgrade_manager.runtime.result import Result
 
 pytestmark = pytest.mark.sampled
 
@@ -218,19 +216,6 @@ def test_requests_for_each_node_are_bounded() -> None:
     assert more <= FLAT * fewer
 
 
-async def _reconciles(monkeypatch: pytest.MonkeyPatch) -> int:
-    reconcile, count = PlanReconciler.reconcile, 0
-
-    async def counted(self: PlanReconciler, name: str) -> Result:
-        nonlocal count
-        count += 1
-        return await reconcile(self, name)
-
-    monkeypatch.setattr(PlanReconciler, "reconcile", counted)
-    async with upgraded(THREE):
-        return count
-
-
-def test_number_of_reconciles_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_reconciles_is_bounded() -> None:
     """Most of the manager's processor time is in reconciles; each changed field that a store keeps causes one."""
-    assert 150 < virtual_time.run(_reconciles(monkeypatch)) <= RECONCILES
+    assert 150 < healthy_run().reconciles <= RECONCILES

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from prometheus_client.samples import Sample
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
@@ -28,6 +29,7 @@ from upgrade_manager.api.keys import ANNOTATION_CREATED_BY
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, VERSIONS
+from upgrade_manager.pipeline.controller import NAME
 
 CREATOR = "alice"
 #: Virtual seconds after which an ended plan is cleaned up.
@@ -63,6 +65,8 @@ class HealthyRun:
     version: Object
     #: Broken clauses of a success.
     broken: list[str]
+    #: Of the plan, until its success.
+    reconciles: int
     #: Names of the ConfigMaps before and after the plan's deletion.
     config_maps: tuple[set[str], set[str]]
 
@@ -82,8 +86,17 @@ def creations(exchanges: Iterable[Exchange]) -> list[Object]:
 
 def exported(life: ManagerProcess, name: str) -> list[float]:
     """Return the values of a metric as of the last refresh."""
+    return [sample.value for sample in _samples(life, f"harvester_upgrade_{name}")]
+
+
+def _samples(life: ManagerProcess, name: str) -> Iterator[Sample]:
     samples = (sample for metric in life.metrics.registry.collect() for sample in metric.samples)
-    return [sample.value for sample in samples if sample.name == f"harvester_upgrade_{name}"]
+    return (sample for sample in samples if sample.name == name)
+
+
+def _reconciles(life: ManagerProcess) -> int:
+    samples = _samples(life, "controller_runtime_reconcile_total")
+    return int(sum(sample.value for sample in samples if sample.labels["controller"] == NAME))
 
 
 async def _run(log: list[Any]) -> HealthyRun:
@@ -94,7 +107,7 @@ async def _run(log: list[Any]) -> HealthyRun:
         async with stage.life() as life:
             await stage.create_plan(annotations={ANNOTATION_CREATED_BY: CREATOR})
             gauges = await _exported(life)
-            plan = await stage.succeed()
+            plan, reconciles = await stage.succeed(), _reconciles(life)
             await asyncio.sleep(SETTLED)
             exchanges, all_clients = recorder.of(MANAGER), list(recorder.exchanges)
             events, broken = (await stage.client.list(EVENTS)).items, await promise.broken()
@@ -113,6 +126,7 @@ async def _run(log: list[Any]) -> HealthyRun:
         events=events,
         version=version,
         broken=broken,
+        reconciles=reconciles,
         config_maps=(before, after),
     )
 

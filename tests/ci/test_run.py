@@ -86,6 +86,25 @@ def test_a_failed_step_fails_the_run_and_later_steps_run(tree: Path, step: str) 
     assert ended.stdout.splitlines()[-3:] == [f"── 1 step(s) failed: {step}", REAL, ALL]
 
 
+@pytest.mark.parametrize(
+    ("step", "recipe", "errors"),
+    [
+        pytest.param("lint", "echo a; echo b; exit 1", ["a", "b"], id="a program"),
+        pytest.param(
+            "test-all",
+            "echo one; echo 'E   assert 1'; echo 'FAILED test'; exit 1",
+            ["E   assert 1", "FAILED test"],
+            id="pytest",
+        ),
+    ],
+)
+def test_errors_of_a_failed_step_stand_at_the_end(tree: Path, step: str, recipe: str, errors: list[str]) -> None:
+    printed = run(tree, **{step: recipe}).stdout.splitlines()
+    place = printed.index(f"── errors of {step}:")
+    assert [line for line in printed[place + 1 :] if not line.startswith("make")][: len(errors)] == errors
+    assert printed[place:].index(f"── 1 step(s) failed: {step}") > len(errors)
+
+
 def test_a_failed_demo_fails_on_both_api_servers(tree: Path) -> None:
     ended = run(tree, demo="false")
     assert ended.returncode != 0

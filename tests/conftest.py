@@ -16,6 +16,7 @@ import structlog
 from hypothesis import settings
 
 from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
+from hack.host import disk
 from tests.support import tiers
 from tests.support.server.accounts import ACCOUNTS
 from upgrade_manager.cli import gc_tuning
@@ -37,6 +38,8 @@ def _log_plainly() -> None:
 _log_plainly()
 # As the manager does when it starts: collections take a tenth of the time of a whole upgrade.
 gc_tuning.collect_less_often()
+# A full disk of this machine is no full disk of a node.
+disk.simulate()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -117,7 +117,10 @@ class ProcessContainers:
     async def _start(self, pod: Object, node: str) -> asyncio.subprocess.Process:
         command, *arguments = program_of(pod)
         function = _PROGRAMS[command]
-        start = f"import sys; from upgrade_manager.cli.main import {function}; sys.exit({function}())"
+        start = (
+            "import sys; from hack.host import disk; disk.simulate(); "
+            f"from upgrade_manager.cli.main import {function}; sys.exit({function}())"
+        )
         log = self._settings.folder / "logs" / f"{objects.name(pod)}.log"
         log.parent.mkdir(exist_ok=True)
         self._folder(pod).mkdir(parents=True, exist_ok=True)

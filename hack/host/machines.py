@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.host import iso, rke2_manifests, tree
+from hack.host import disk, iso, rke2_manifests, tree
 from hack.host.programs import SimulatedPrograms
 from upgrade_manager.toolkit.host.host_tree import HostTree
 
@@ -36,6 +36,7 @@ class Machines:
         self._hosts = hosts
         self._machines: dict[str, Machine] = {}
         self._folder: Path | None = None
+        disk.simulate()
 
     def of(self, node: str) -> Machine:
         """Return the host as it is after its last boot."""

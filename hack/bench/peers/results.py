@@ -33,7 +33,8 @@ class Run:
     #: Processor time of each change.
     paced: float
     burst: float
-    #: From the last change of the burst to its last status.
+    #: From the first change of the burst to its last status, and from the last change.
+    whole_burst: float
     lag: float
     requests: int
 
@@ -76,6 +77,7 @@ ROWS = (
     Row("change to patch, p99", "ms", _median(_percentile(99))),
     Row("processor time of a paced change", "ms", _median(lambda run: _MS * run.paced)),
     Row("processor time of a change in a burst", "ms", _median(lambda run: _MS * run.burst)),
+    Row("first change of the burst to its last status", "s", _median(lambda run: run.whole_burst)),
     Row("last change of the burst to its last status", "s", _median(lambda run: run.lag)),
     Row("requests", "", _median(lambda run: run.requests)),
 )

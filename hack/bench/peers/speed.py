@@ -97,6 +97,7 @@ class _Measured:
         memory = process.resident()
         paced = await self._processor(process, self._paced, total=PACED)
         reactions = list(delays(requests.received()))
+        before = len(requests.received())
         burst = await self._processor(process, self._burst, total=PACED + BURST)
         received = list(requests.received())
         run = Run(
@@ -109,7 +110,8 @@ class _Measured:
             reactions=tuple(reactions),
             paced=paced / PACED,
             burst=burst / BURST,
-            lag=lag(received),
+            whole_burst=whole(received[before:]),
+            lag=lag(received[before:]),
             requests=sum(one.by_controller for one in received),
         )
         await process.kill()
@@ -149,6 +151,11 @@ def delays(received: list[Received]) -> Iterator[float]:
     for one in received:
         if one.reports and one.name in changed:
             yield max(0.0, one.began - changed.pop(one.name))
+
+
+def whole(received: list[Received]) -> float:
+    """Return the seconds from the request of the first change until the response to the last status."""
+    return max(one.ended for one in received if one.reports) - min(one.began for one in received if one.changes)
 
 
 def lag(received: list[Received]) -> float:

@@ -13,7 +13,7 @@ from hack.bench.peers.faulty_server import Break, Faults
 from hack.bench.peers.requests import CONTROLLER, Received, from_audit
 from hack.bench.peers.results import ROWS, Outcome, Run, behaviour_table, figures, table
 from hack.bench.peers.servers import WIDGETS, embedded_server, widget
-from hack.bench.peers.speed import delays, lag
+from hack.bench.peers.speed import delays, lag, whole
 from upgrade_manager import __version__
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -46,7 +46,7 @@ def received(name: str, *, at: float, controller: bool) -> Received:
 
 
 def run(peer: str, **changes: Any) -> Run:
-    ones = ("synced", "processor", "events", "memory", "memory_after", "paced", "burst", "lag")
+    ones = ("synced", "processor", "events", "memory", "memory_after", "paced", "burst", "whole_burst", "lag")
     values: dict[str, Any] = {**dict.fromkeys(ones, 1.0), "reactions": (0.001, 0.002, 0.003), "requests": 9}
     return Run(peer=peer, **values | changes)
 
@@ -83,6 +83,7 @@ def test_delays_pair_each_change_with_its_first_patch() -> None:
     ]
     assert list(delays(log)) == [0.5, 2.5]
     assert lag(log) == 7
+    assert whole(log) == 8.5
 
 
 def test_records_are_found_among_other_lines() -> None:

@@ -38,7 +38,7 @@ def _log_plainly() -> None:
 _log_plainly()
 # As the manager does when it starts: collections take a tenth of the time of a whole upgrade.
 gc_tuning.collect_less_often()
-# A full disk of this machine is no full disk of a node.
+# A full disk of this machine does not fill the disk of a node.
 disk.simulate()
 
 

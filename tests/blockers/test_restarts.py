@@ -17,7 +17,7 @@ from tests.support.managers.upgrade import UpgradeRun
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 SHARES = 4
 #: Writes of a manager until its first blocker is cleared, at least.

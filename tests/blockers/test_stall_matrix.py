@@ -43,6 +43,7 @@ async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
     assert outcome.row(cell) in stall_matrix.DOCUMENT.read_text().splitlines(), REGENERATE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.full), pytest.param(4, marks=pytest.mark.full)])
 async def test_cleanup_stalls_alike_whichever_node_is_first(seed: int) -> None:
     (cell,) = (one for one in CELLS if (one.component, one.moment) == ("kubelet of a node", "CleaningUp"))
@@ -57,6 +58,7 @@ def test_row_of_another_cell_that_was_not_run_is_left_out(monkeypatch: pytest.Mo
     assert stall_matrix.text("a component that has no cell") == stall_matrix.DOCUMENT.read_text()
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
 async def test_rancher_has_its_time_after_a_drain_that_was_held_up() -> None:
     cell = stall_matrix.cell_of("PodDisruptionBudget without disruptions")

@@ -32,6 +32,7 @@ def is_stalled(plan: Object) -> bool:
     return objects.is_condition_true(plan, "Stalled")
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: a Pod that cannot be scheduled is named until it runs")
 async def test_unschedulable_pod_is_named_until_it_runs() -> None:
     async with Simulation() as simulation, started(simulation) as stage:
@@ -57,6 +58,7 @@ async def test_unschedulable_pod_is_named_until_it_runs() -> None:
         assert (reasons.count("PodUnschedulable"), reasons.count("BlockerCleared")) == (1, 1)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "blockers: Pods that one cause holds up are one blocker, with the remedies of all",
     "blockers: a blocker of several objects goes on while one of them is held up",

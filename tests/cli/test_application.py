@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from hack.bench.in_process import LoopClock
@@ -19,6 +20,7 @@ from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
 
 
+@pytest.mark.full
 async def test_cache_that_syncs_late_does_not_end_the_manager() -> None:
     async with Simulation() as simulation:
         refusal = Refuse(status=503, reason="ServiceUnavailable")

@@ -123,6 +123,7 @@ async def installation(folder: Path) -> AsyncIterator[Installation]:
         yield found
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: check passes as a whole where the manifests are installed and a manager leads")
 async def test_installation_passes_as_a_whole(tmp_path: Path) -> None:
     async with installation(tmp_path) as installed_, installed_.running("run", "--leader-elect"):

@@ -88,6 +88,7 @@ def test_unreadable_kubeconfig_has_no_contexts(tmp_path: Path) -> None:
     assert completed(Path(paths), ["status", "--context", ""]) == [[]]
 
 
+@pytest.mark.full
 @pytest.mark.real_loop
 async def test_plans_and_nodes_of_the_cluster_are_completed(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:

@@ -132,6 +132,7 @@ async def run_all(shell: Shell, lines: list[str]) -> None:
         assert (ran.returncode == 0) != line.startswith(FAILING), (line, ran.stdout, ran.stderr)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "status: a command stands alone on its line, and is neither cut nor wrapped",
     "blockers: the commands on a screen of 80 columns end what holds the upgrade up",

@@ -3,9 +3,12 @@ from __future__ import annotations
 import gc
 from itertools import pairwise
 
+import pytest
+
 from upgrade_manager.cli import gc_tuning
 
 
+@pytest.mark.full
 def test_thresholds_are_raised_and_objects_frozen() -> None:
     before = gc.get_threshold()
     frozen = gc.get_freeze_count()

@@ -24,6 +24,7 @@ TIME = "2026-01-01T00:00:00Z"
 HELD = "demo holds before {}; what has begun is finished first. To continue: upgrade-manager continue demo"
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: pause and continue set and remove spec.paused, and say where the plan holds")
 @pytest.mark.real_loop
 async def test_plan_is_paused_and_continued(tmp_path: Path) -> None:

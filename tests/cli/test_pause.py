@@ -20,6 +20,7 @@ from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 TURN = "is cordoned and paused when its turn comes, and nodes after it wait, until you resume it"
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: pause and resume change the list by name, keep what others change, and say what happens")
 @pytest.mark.real_loop
 async def test_nodes_are_paused_and_resumed_by_name(tmp_path: Path) -> None:

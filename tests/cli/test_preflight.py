@@ -41,6 +41,7 @@ def kubeconfig_server(path: Path) -> str:
     return str(cluster["cluster"]["server"])
 
 
+@pytest.mark.full
 @pytest.mark.rule("admission: preflight runs the same checks with a kubeconfig, and reports failures by its status")
 @pytest.mark.real_loop
 async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
@@ -85,6 +86,7 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         assert (document["plan"], document["skippedByWebhook"]) == ("demo", True)
 
 
+@pytest.mark.full
 @pytest.mark.rule("admission: preflight lists the releases that the cluster knows, with what each needs")
 @pytest.mark.real_loop
 async def test_releases_are_printed(tmp_path: Path) -> None:
@@ -99,6 +101,7 @@ async def test_releases_are_printed(tmp_path: Path) -> None:
         assert (both.code, "not allowed with argument" in both.err) == (2, True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -73,6 +73,7 @@ async def in_shell(cluster: Served, shell: str, command: str, *options: str) -> 
     return await result(process)
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: a command stands alone on its line, and is neither cut nor wrapped")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_each_printed_command_is_a_command(tmp_path: Path, shell: str) -> None:
@@ -106,6 +107,7 @@ async def status_at_80(cluster: Served) -> ProcessResult:
     return await result(process)
 
 
+@pytest.mark.full
 async def test_plan_that_nothing_holds_up_has_no_lines(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)

@@ -18,6 +18,7 @@ async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:
     return await result(await manager("report", f"--kubeconfig={kubeconfig}", *arguments, home=kubeconfig.parent))
 
 
+@pytest.mark.full
 @pytest.mark.rule("report: a missing plan, missing access or an unwritable file is one line, with exit status 1")
 @pytest.mark.real_loop
 async def test_page_is_written_to_a_file_or_standard_output(tmp_path: Path) -> None:

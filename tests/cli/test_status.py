@@ -64,6 +64,7 @@ async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
         assert (process.returncode, err) == (1, b"upgrade-manager: UpgradePlan demo was deleted\n")
 
 
+@pytest.mark.full
 @pytest.mark.real_loop
 async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
@@ -102,6 +103,7 @@ async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, numbe
     assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2]
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "status: a plan without a leader is said first, and a plan that has ended needs none",
     "status: a Lease that is absent or may not be read is said, and the command succeeds",

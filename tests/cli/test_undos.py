@@ -148,6 +148,7 @@ def changing(name: str, lines: list[str]) -> list[str]:
     return [line for line in commands(lines) if line in undoable or line.startswith("(F=")]
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: what a remedy changes is given back by the command beside it")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_copied_commands_change_and_give_back(tmp_path: Path, shell: str) -> None:
@@ -165,6 +166,7 @@ async def test_copied_commands_change_and_give_back(tmp_path: Path, shell: str) 
             assert await still_changed(cluster, home) == [], name
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: what a remedy changes is given back by the command beside it")
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_end_of_a_plan_lists_what_gives_everything_back(tmp_path: Path, shell: str) -> None:

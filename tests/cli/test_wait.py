@@ -57,6 +57,7 @@ async def started(cluster: Served, *arguments: str) -> asyncio.subprocess.Proces
     return await manager(name, f"--kubeconfig={cluster.kubeconfig}", *others, home=cluster.kubeconfig.parent)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "status: a wait ends with status 0 after success, 1 after a failure, 3 if stalled, 124 after its time"
 )
@@ -102,6 +103,7 @@ EXITS: list[tuple[dict[str, Any], tuple[str, ...], int]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: --watch --exit-code has the exit statuses and the flags of wait")
 async def test_watch_and_wait_have_the_same_exit_statuses(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
@@ -123,6 +125,7 @@ PRINTED: list[tuple[dict[str, Any], str, int, str]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: the script of the README acts by the exit status of wait")
 async def test_script_of_the_readme_acts_by_the_exit_status(tmp_path: Path) -> None:
     assert SCRIPT is not None
@@ -140,6 +143,7 @@ async def test_script_of_the_readme_acts_by_the_exit_status(tmp_path: Path) -> N
             assert (process.returncode, printed in out.decode()) == (code, True)
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: a wait for a plan that is deleted is one line, with exit status 1")
 async def test_deleted_plan_ends_the_wait(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:

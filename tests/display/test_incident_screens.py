@@ -12,6 +12,7 @@ from tests.support.managers.incidents import held_up, taken
 FEW = ["unschedulable", "no-pod", "paused", "reboot", "webhook", "failed-os", "failed-disk", "dead-manager"]
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "blockers: a message has the object, what holds it up, and the cause",
     "status: a failed plan says where it failed, why, and what to do",

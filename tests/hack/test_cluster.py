@@ -75,6 +75,7 @@ async def _ready(path: Path, *arguments: str) -> tuple[asyncio.subprocess.Proces
     return process, line
 
 
+@pytest.mark.full
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.thin

@@ -12,6 +12,7 @@ from tests.support.programs.kustomize import DEFAULT, rendered
 SCRIPT = Path(__file__).parents[2] / "hack/overlay.sh"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("image", ["", "registry.example:5000/team/manager:v9"])
 def test_overlay_is_the_default_with_another_image(tmp_path: Path, image: str) -> None:
     subprocess.run([str(SCRIPT), str(tmp_path / "build/overlay"), image], check=True)  # noqa: S603  # our own script

@@ -60,6 +60,7 @@ def image(tmp_path: Path) -> Path:
     return tmp_path / "image"
 
 
+@pytest.mark.full
 def test_every_locked_package_is_listed_with_its_hashes(manager: Path) -> None:
     document = json.loads(manager.read_text())
     found = {
@@ -84,6 +85,7 @@ def test_document_is_the_same_each_time_and_names_no_machine(manager: Path, tmp_
     assert str(ROOT) not in text
 
 
+@pytest.mark.full
 def test_debian_packages_and_helm_of_an_image_are_listed(manager: Path, tmp_path: Path, image: Path) -> None:
     assert purls(made(tmp_path / "b.json", "--root", str(image))) - purls(json.loads(manager.read_text())) == {
         "pkg:deb/debian/dash@0.5.12-2?arch=amd64&distro=debian-12",

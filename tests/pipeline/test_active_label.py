@@ -35,6 +35,7 @@ def marks_of(exchanges: Iterable[Exchange]) -> list[tuple[bool, bool]]:
     return [found for found, _ in groupby(marks(json.loads(one.body)) for one in patches)]
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "api: the label active is set and removed with the finalizer, and added again if it is lost",
     "nodes: the finalizer of an ended plan is removed after its clean-up",
@@ -84,6 +85,7 @@ async def test_copied_label_is_removed_from_a_blocked_plan(simulate: Simulate) -
         assert await has_both(stage)
 
 
+@pytest.mark.full
 @pytest.mark.rule("api: at most one plan has the label active")
 async def test_label_is_removed_from_an_ended_and_a_deleted_plan(simulate: Simulate) -> None:
     async with simulate(scale=0.2) as simulation, started(simulation) as stage:

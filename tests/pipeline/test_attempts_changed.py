@@ -29,7 +29,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
 )
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 PAUSED: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": [THIRD]}}
 UNPAUSED: dict[str, Any] = {"pauseNodes": []}
@@ -53,7 +53,6 @@ async def test_paused_node_waits_in_the_attempt(unpaused: str) -> None:
         assert await comparable(stage) == golden
 
 
-@pytest.mark.full
 async def test_paused_node_of_the_failure_is_not_drained_twice() -> None:
     """The paused node has its suspended Job when another one fails."""
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
@@ -97,7 +96,6 @@ async def test_attempt_puts_the_hooks_of_an_edited_strategy_back(edit: dict[str,
 
 
 @pytest.mark.rule("control: an attempt has the toolkit image of its begin, also in the upgrade repository")
-@pytest.mark.full
 async def test_attempt_uses_the_toolkit_image_of_its_begin() -> None:
     async with failed_run("manifests", "") as (stage, work, scenario):
         assert await stage.events("ToolkitImageChosen") != []
@@ -127,7 +125,6 @@ def _image(obj: dict[str, Any]) -> str:
     return str(container["image"])
 
 
-@pytest.mark.full
 async def test_refused_attempt_keeps_the_toolkit_image() -> None:
     async with failed_run("pre-drain") as (stage, _, scenario):
         scenario.__dict__["nodes"] = RepairableScenario.of(nodes={"disks": {THIRD: {"used_gib": 299}}}).nodes
@@ -181,7 +178,6 @@ async def test_webhook_checks_the_attempt_with_its_toolkit_image(
         assert len(texts) == len(denied)
 
 
-@pytest.mark.full
 async def test_attempt_goes_on_after_a_repeated_drain_has_failed() -> None:
     """A user lets Rancher drain a node again that is done, while the last one is paused."""
     scenario = RepairableScenario.of()
@@ -247,7 +243,6 @@ async def test_node_that_was_uncordoned_since_is_drained_again(*, uncordoned: bo
         assert work.of(2) == sorted([*AROUND, *again, *nodes(THIRD, os=SECOND)])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("plan_first", [True, False], ids=["the plan first", "the attempt first"])
 async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
     """Exactly one of them upgrades the nodes that are left."""
@@ -265,7 +260,6 @@ async def test_attempt_and_new_plan_at_once(*, plan_first: bool) -> None:
         assert len(drained) == 1
 
 
-@pytest.mark.full
 async def test_attempt_of_a_paused_plan_begins_when_it_is_continued() -> None:
     async with failed_run("pre-drain") as (stage, work, scenario):
         work.attempt = 2

@@ -61,6 +61,7 @@ class Requests(Ledger):
         requests.append((asyncio.get_running_loop().time(), f"{request.method} {request.path}"))
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: the Job of a failed node begins within 20 requests, watches and events aside")
 @pytest.mark.parametrize("options", [OWN, RunOptions()], ids=["our toolkit", "Harvester's toolkit"])
 @pytest.mark.parametrize("work", ["post-drain", "pre-drain"])

@@ -23,7 +23,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.owner import created_in
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: The component of the Plan that does the work.
 PLANS = {"prepare": "image-preload", "skip-on": "skip-on"}
@@ -119,7 +119,6 @@ async def failed_jobs(stage: UpgradeRun) -> list[str]:
     return [objects.name(job) for job in sorted(failed, key=created_in)]
 
 
-@pytest.mark.full
 async def test_manager_that_starts_later_begins_the_attempt() -> None:
     """No manager runs between the failure and the request."""
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))

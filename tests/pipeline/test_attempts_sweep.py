@@ -133,6 +133,7 @@ async def run(what: str, *, holder: str = "", interruption: Interruption = UNDIS
 GOLDEN = Goldens(run)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", cases(FAILING, default=["a node's pre-drain", "the only node"]))
 async def test_successor_finishes_an_attempt(what: str, sweep: Sweep) -> None:
@@ -165,6 +166,7 @@ async def _wait_in_queue(stage: UpgradeRun, holder: str, *, created: int) -> lis
     return early
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: an attempt in the queue begins once, after its holder, also when the manager is killed")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("holder", cases(QUEUED, default=["a built-in upgrade"]))

@@ -83,6 +83,7 @@ def queue_sample(life: ManagerProcess, name: str) -> float | None:
     return life.metrics.registry.get_sample_value(f"workqueue_{name}", labels)
 
 
+@pytest.mark.full
 @pytest.mark.rule("pipeline: only the reconciler writes a plan's status")
 @pytest.mark.servers
 @pytest.mark.parametrize(

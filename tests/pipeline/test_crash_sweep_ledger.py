@@ -272,6 +272,7 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
     assert ending.state == golden.state, crash
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "nodes: Succeeded requires the ledger to be settled; VMs that are off are named in the final condition",
     "nodes: the next plan that passes its checks copies what passes on, and only its copy counts",

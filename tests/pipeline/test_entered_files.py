@@ -11,6 +11,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
+
 import hack
 import upgrade_manager
 from hack.simulation import Simulation
@@ -158,6 +160,7 @@ def of_image_preload(entered: EnteredFiles) -> bool:
     return entered.phase == "ImagePreloading"
 
 
+@pytest.mark.full
 async def test_healthy_reconcile_enters_few_files() -> None:
     with recorded() as reconciles:
         async with Simulation("three-nodes") as simulation, started(simulation) as stage:

@@ -15,7 +15,7 @@ from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states, 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: Seconds of the simulated actors, so that a node takes minutes.
 SCALE = 60.0

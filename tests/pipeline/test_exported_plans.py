@@ -29,6 +29,7 @@ async def exports_plans(life: ManagerProcess) -> bool:
     return bool(by_phase(life, "phase"))
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "metrics: only the leader exports plans, and a new leader continues the series of the old one",
     "metrics: the seconds of a phase stop when it ends",
@@ -69,6 +70,7 @@ async def counted(*, lose_at: int) -> tuple[dict[str, float], list[str]]:
             return by_phase(life, "phase_duration_seconds_count", outcome="completed"), life.wire.writes
 
 
+@pytest.mark.full
 @pytest.mark.rule("metrics: a phase is counted once, also if the response to its write is lost")
 async def test_phase_is_counted_although_a_response_is_lost() -> None:
     counts, writes = await counted(lose_at=0)

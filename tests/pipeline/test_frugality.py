@@ -31,7 +31,7 @@ from upgrade_manager.kube.transport import Request
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import image_preload
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
@@ -142,7 +142,6 @@ def test_every_write_of_a_healthy_upgrade_changes_something() -> None:
     assert found.conflicts == []
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("scenario", "spec"), RUNS)
 async def test_every_write_changes_something_without_conflict(scenario: Scenario, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
@@ -208,7 +207,6 @@ async def _no_survey(*_: object, **__: object) -> Completed:
     return Completed()
 
 
-@pytest.mark.full
 def test_requests_for_each_node_are_bounded() -> None:
     three, eight, twenty = (virtual_time.run(_requests(nodes)) for nodes in (3, 8, 20))
     fewer, more = (eight - three) / 5, (twenty - eight) / 12

@@ -57,6 +57,7 @@ def test_each_row_of_the_gate_has_a_holder_that_appears() -> None:
     assert {holding.resource for holding in APPEARING.values()} == asked
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: work of others holds the next step back, by name, and its end lets it go on")
 @pytest.mark.parametrize("holding", APPEARING.values(), ids=APPEARING)
 @pytest.mark.thin

@@ -21,7 +21,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES, NODES
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 #: Rancher's order.
 ORDER = ("node-0", "node-2", "node-1")
 
@@ -89,7 +89,6 @@ async def test_plan_pauses_after_nodes() -> None:
 
 
 @pytest.mark.rule("control: pauseAfter pauses the upgrade after so many nodes, until it is raised or removed")
-@pytest.mark.full
 async def test_removal_of_the_canary_lets_no_node_begin() -> None:
     async with upgrade("three-nodes", with_option(pauseAfter=1)) as stage:
         await stage.until_plan(partial(_has_paused, after=1))

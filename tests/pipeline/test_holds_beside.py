@@ -19,7 +19,7 @@ from upgrade_manager.api.keys import ANNOTATION_CONTINUE, ANNOTATION_LAST_CHANGE
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 #: Three nodes of the control plane, and workers, of which a user's strategy lets Rancher upgrade two at once.
 WORKERS = RepairableScenario.of(nodes={"count": 5})
 CANARY = "Paused by spec.nodeUpgradeOption.pauseAfter (last change of the plan: "

@@ -20,7 +20,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 
 @asynccontextmanager
@@ -82,7 +82,6 @@ async def test_job_of_the_failed_node_holds(job: str, state: str, where: str) ->
 
 
 @pytest.mark.rule("control: pauseBefore holds each node before its drain and its reboot, until a user lets it go on")
-@pytest.mark.full
 async def test_repeated_pre_drain_of_the_failed_node_holds() -> None:
     async with resumed("pre-drain", pauseBefore=["Drain"]) as stage:
         await until_held(stage, "node-2", "Drain")

@@ -15,7 +15,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 DRAIN, REBOOT = "Drain", "Reboot"
 
 

@@ -19,7 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SECRETS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 INTERVAL = "replica-replenishment-wait-interval"
 

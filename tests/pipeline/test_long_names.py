@@ -72,6 +72,7 @@ def long_list() -> str:
     return "# of the previous release\r\n" + "\r\n".join(lines)
 
 
+@pytest.mark.full
 @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
 @pytest.mark.servers
 async def test_longest_names_and_list(simulate: Simulate) -> None:

@@ -102,6 +102,7 @@ def test_stalled_without_progress_for_its_expected_time(
     assert is_stalled(found, observed, minute(minutes)) is stalled
 
 
+@pytest.mark.full
 @pytest.mark.rule("metrics: the progress ratio never falls within an attempt; a new one begins with what is done")
 def test_exported_progress_grows_through_an_upgrade() -> None:
     found = healthy_run().exported

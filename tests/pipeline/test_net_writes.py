@@ -11,6 +11,7 @@ from tests.support.managers.written_by_manager import written
 from tests.support.toolkit.net_write_goldens import golden
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scenario", ["three-nodes", "one-node"])
 async def test_net_writes_of_the_manager(scenario: str) -> None:
     lines = await written(scenario)

@@ -103,6 +103,7 @@ async def test_foreign_object_is_reported_and_kept(simulate: Simulate, foreign: 
         assert essence(found) == essence(before)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "api: RepoCreate retries and reports Degraded",
     "pipeline: RepoCreate and MetadataPopulate never fail",

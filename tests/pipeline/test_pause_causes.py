@@ -17,7 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 HOURS = 2 * 3600
 #: The running Harvester recovers no VM while a plan is unfinished.
 RECOVERY_OFF = RepairableScenario.of(

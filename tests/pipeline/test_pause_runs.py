@@ -19,7 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS, PODS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 PLACE = "harvester-system"
 LIST = "spec.nodeUpgradeOption.pauseNodes"

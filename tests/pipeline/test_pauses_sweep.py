@@ -100,6 +100,7 @@ async def _result(stage: UpgradeRun, watch: BegunWhilePaused, simulation: Simula
     )
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: nothing of a pause is lost or repeated when the manager is killed")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("where", cases(HOLDS, default=["before a drain whose VMs have left", "before ClusterUpgrade"]))
@@ -147,6 +148,7 @@ async def run_with_holds(kind: str, *, interruption: Interruption = UNDISTURBED)
         return await _result(stage, watch, simulation, managers)
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: a node that was let past goes on once, also when the manager is killed meanwhile")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", cases(KINDS, default=["own"]))
@@ -222,6 +224,7 @@ async def _change_minds(stage: UpgradeRun, random: Random, *, times: int) -> Non
                     break
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: nothing begins while the plan says that it holds, whenever users pause and continue it")
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 10))])
 async def test_nothing_begins_while_users_change_their_minds(seed: int) -> None:

@@ -21,7 +21,7 @@ from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 DEFAULTS = RunOptions()
 PAUSED: dict[str, Any] = {**BY_VERSION, "paused": True}
 CANARY: dict[str, Any] = {"nodeUpgradeOption": {"pauseAfter": 1}}

@@ -26,7 +26,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.history import SHORTEST
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 
 @asynccontextmanager
@@ -60,7 +60,6 @@ async def test_next_attempt_waits_without_conditions_of_a_failure() -> None:
 
 
 @pytest.mark.rule("control: an attempt that is requested during the clean-up is in progress from the first write")
-@pytest.mark.full
 async def test_attempt_waits_for_the_end_of_the_clean_up() -> None:
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
     async with Simulation(scenario) as simulation, started(simulation) as stage:
@@ -166,7 +165,6 @@ async def test_attempt_mends_what_the_failure_left_half_way() -> None:
 
 
 @pytest.mark.rule("pipeline: a history stays complete until the next attempt begins")
-@pytest.mark.full
 async def test_failed_attempt_is_refused_after_a_day() -> None:
     async with failed(fault("pre-drain", SECOND)) as (stage, scenario):
         before = objects.status(await stage.plan())["nodeUpgradeStatuses"]

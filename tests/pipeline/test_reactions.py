@@ -38,6 +38,7 @@ async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]
     return phase_changes(recorder.exchanges, manager=MANAGER)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
 @pytest.mark.thin
 def test_phase_change_takes_its_own_requests_only(scale: float) -> None:

@@ -32,6 +32,7 @@ async def assert_unchanged(stage: UpgradeRun, plan: Object) -> None:
     assert objects.resource_version(await stage.plan()) == objects.resource_version(plan)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "api: the schema has a status for a plan that no manager has seen",
     "api: the first write replaces the status that the schema sets by default",
@@ -67,6 +68,7 @@ async def test_tools_see_the_plan_from_its_creation_to_its_deletion(simulate: Si
 FIELDS: dict[str, Any] = {"observedGeneration": None, "display": None}
 
 
+@pytest.mark.full
 @pytest.mark.rule("api: Reconciling is the first condition until the end")
 @pytest.mark.servers
 @pytest.mark.parametrize("point", ["ClusterUpgrading", "PostDraining"])

@@ -17,12 +17,11 @@ from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
 from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
 from tests.support.managers.phase_results import WAITS
-from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
-from tests.support.programs.polling import eventually
+from tests.support.managers.upgrade import UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
-from upgrade_manager.kube.resources import EVENTS, LONGHORN_SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import LOGS, RetryError
@@ -99,6 +98,7 @@ async def test_single_conflict_is_reported_unless_expected(
             assert await stage.warnings() == warnings
 
 
+@pytest.mark.full
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")
 async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Simulation() as simulation:
@@ -307,6 +307,7 @@ class Blinding(CreateCounter):
             asyncio.get_running_loop().call_later(self.BLIND, self._middleware.remove, self._rule)
 
 
+@pytest.mark.full
 async def test_stale_cache_repeats_no_write() -> None:
     async with Simulation("three-nodes") as simulation:
         blinding = simulation.middleware.hook = Blinding(simulation)
@@ -317,6 +318,7 @@ async def test_stale_cache_repeats_no_write() -> None:
             await assert_succeeds_once(stage, blinding)
 
 
+@pytest.mark.full
 async def test_stopping_during_a_reconcile_is_not_an_error() -> None:
     async with Simulation() as simulation:
         stage = await UpgradeRun.set_up(simulation)
@@ -335,53 +337,6 @@ async def test_stopping_during_a_reconcile_is_not_an_error() -> None:
         async with stage.life(seed="successor"):
             assert await stage.until_ended() == SUCCEEDED
         assert await stage.warnings() == []
-
-
-@pytest.mark.rule("pipeline: a queued plan and its deletion change nothing")
-@pytest.mark.servers
-async def test_queued_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
-    async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        queued = replace(stage, name="queued")
-        async with stage.life() as life:
-            await stage.create_plan()
-            await stage.until("ISODownloading")
-            await queued.create_plan()
-            await queued.until_decided()
-            assert condition(await queued.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
-            await stage.client.delete(UPGRADE_PLANS, "queued")
-            assert await queued.until("deleted") == "deleted"
-            # Deletions select by label, which no path shows; those of the other plan come at its end.
-            assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
-            assert await stage.until_ended() == SUCCEEDED
-        about = [write for write in life.wire.writes if "queued" in write]
-        assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/queued/status"]
-
-
-@pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
-@pytest.mark.servers
-@pytest.mark.real_full
-async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
-    async with simulate(scale=0.1) as simulation, started(simulation) as stage:
-
-        async def interval() -> object:
-            name, namespace = "replica-replenishment-wait-interval", "longhorn-system"
-            return (await stage.client.get(LONGHORN_SETTINGS, name, namespace=namespace))["value"]
-
-        async def is_overridden() -> bool:
-            return await interval() != original
-
-        following = replace(stage, name="next")
-        assert await stage.until_ended() == SUCCEEDED
-        original = await interval()
-        await following.create_plan({**BY_VERSION, "force": True})
-        await eventually(is_overridden)
-        await stage.client.delete(UPGRADE_PLANS, stage.name)
-        assert await stage.until("deleted") == "deleted"
-        assert await is_overridden()
-        assert await following.until_ended() == SUCCEEDED
-        assert objects.status(await following.plan())["provisionGeneration"] == 5
-        assert stage.ledger.conflicts == []
 
 
 @pytest.mark.parametrize(("away", "repeated"), [(1.0, True), (5400.0, False)], ids=["a moment", "90 minutes"])

@@ -22,7 +22,7 @@ from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 
 async def is_refusal_reported(stage: UpgradeRun) -> bool:

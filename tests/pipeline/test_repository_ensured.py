@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Disturb = Callable[[UpgradeRun], Awaitable[None]]
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 NAME, NAMESPACE = "upgrade-repo", "harvester-system"
 SLICES = "kubernetes.io/service-name=upgrade-repo"

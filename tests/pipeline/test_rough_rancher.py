@@ -23,7 +23,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 PLAN_TYPE = "rke.cattle.io/machine-plan"
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"

@@ -26,7 +26,7 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: Rancher upgrades this node first, and this one last.
 FIRST, LAST = "node-0", "node-1"

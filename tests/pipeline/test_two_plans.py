@@ -13,14 +13,14 @@ from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
 from tests.support.managers.manager_restarts import InClusterManager
-from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
+from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition, phases_of, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.resources import LONGHORN_SETTINGS, UPGRADE_PLANS
 from upgrade_manager.kube.transport import Request, Response, Transport
 
 
@@ -209,3 +209,52 @@ async def test_refused_start_of_one_plan_lets_the_other_run() -> None:
         await second.create_plan()
         async with first.life():
             await second.until("Initializing")
+
+
+@pytest.mark.full
+@pytest.mark.rule("pipeline: a queued plan and its deletion change nothing")
+@pytest.mark.servers
+async def test_queued_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        queued = replace(stage, name="queued")
+        async with stage.life() as life:
+            await stage.create_plan()
+            await stage.until("ISODownloading")
+            await queued.create_plan()
+            await queued.until_decided()
+            assert condition(await queued.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
+            await stage.client.delete(UPGRADE_PLANS, "queued")
+            assert await queued.until("deleted") == "deleted"
+            # Deletions select by label, which no path shows; those of the other plan come at its end.
+            assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
+            assert await stage.until_ended() == SUCCEEDED
+        about = [write for write in life.wire.writes if "queued" in write]
+        assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/queued/status"]
+
+
+@pytest.mark.full
+@pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
+@pytest.mark.servers
+@pytest.mark.real_full
+async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
+    async with simulate(scale=0.1) as simulation, started(simulation) as stage:
+
+        async def interval() -> object:
+            name, namespace = "replica-replenishment-wait-interval", "longhorn-system"
+            return (await stage.client.get(LONGHORN_SETTINGS, name, namespace=namespace))["value"]
+
+        async def is_overridden() -> bool:
+            return await interval() != original
+
+        following = replace(stage, name="next")
+        assert await stage.until_ended() == SUCCEEDED
+        original = await interval()
+        await following.create_plan({**BY_VERSION, "force": True})
+        await eventually(is_overridden)
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        assert await stage.until("deleted") == "deleted"
+        assert await is_overridden()
+        assert await following.until_ended() == SUCCEEDED
+        assert objects.status(await following.plan())["provisionGeneration"] == 5
+        assert stage.ledger.conflicts == []

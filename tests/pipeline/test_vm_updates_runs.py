@@ -34,7 +34,7 @@ from upgrade_manager.pipeline.ending import component_job
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 KINDS = pytest.mark.parametrize("options", [OWN, RunOptions()], ids=["own", "harvester"])
 ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]

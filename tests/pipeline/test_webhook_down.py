@@ -26,6 +26,7 @@ async def register(run: UpgradeRun) -> None:
     await run.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "admission: a webhook that is down blocks neither the manager nor ended plans",
     "admission: while no Pod serves the webhook, requests fail with its name, and pauses can be removed",

@@ -90,6 +90,7 @@ def assert_toolkit(made: list[Object], repository: str, tag: str, *, job: str, p
     assert {obj["kind"] for obj in made} >= {"Deployment", "Job", "Plan"}
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "workloads: the toolkit's repository is the annotation's, else --toolkit-image, else the published one",
     "workloads: the toolkit's tag is spec.upgrade, else --toolkit-tag, else by kind",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.recipes.places import CHART_CRD, CRD
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
 
@@ -166,12 +168,14 @@ def test_recipe_names_the_files_that_a_new_phase_changes() -> None:
     assert named_in("a phase", NAME="node_check") == changed_by(EDITS)
 
 
+@pytest.mark.full
 def test_new_phase_without_its_entries_is_named(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply([NAME])
     assert tree.gaps() == MISSING
 
 
+@pytest.mark.full
 def test_phase_by_the_recipe_runs_and_is_shown(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(EDITS)

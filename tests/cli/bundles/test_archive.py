@@ -31,6 +31,7 @@ def test_line_without_an_end_is_cut() -> None:
     assert len(kept[f"{LOGS}a"]) == 1_000_000
 
 
+@pytest.mark.full
 @pytest.mark.rule("bundle: it has at most 20 MB")
 def test_logs_are_cut_until_the_file_fits() -> None:
     noise = {f"{LOGS}{one}": os.urandom(1_000_000) for one in range(30)}

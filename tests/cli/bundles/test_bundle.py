@@ -47,6 +47,7 @@ async def write(stage: UpgradeRun, file: Path) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.full
 @pytest.mark.rule("bundle: status and report print from it what they print from the cluster")
 @pytest.mark.parametrize(
     ("scenario", "point"),
@@ -82,6 +83,7 @@ async def test_commands_print_the_same_from_a_bundle(
     assert report.of_bundle(str(file), "") == live["html"]
 
 
+@pytest.mark.full
 @pytest.mark.rule("bundle: it has objects, events, history, logs and last words, listed in manifest.json")
 async def test_bundle_has_objects_events_and_logs(tmp_path: Path) -> None:
     async with Simulation(FAILING) as simulation, started(simulation) as stage:
@@ -208,6 +210,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.rule("bundle: a file that is not a bundle, or about another plan, is one line, with exit status 1")
 @pytest.mark.parametrize("name", BAD)
 def test_file_that_is_not_a_bundle_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

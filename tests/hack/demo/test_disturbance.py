@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hack.demo.commands import Command
     from upgrade_manager.kube.client import Client
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: Virtual seconds until a blocker must be there.
 LATEST = 1900.0

@@ -18,7 +18,7 @@ from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 RETRY = "upgrade-manager retry upgrade"
 
 

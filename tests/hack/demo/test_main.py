@@ -58,6 +58,7 @@ def left_behind(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] + [f"process {pid}" for pid in started_with(str(folder))]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [pytest.param((), id="from a Version"), pytest.param(("--image",), id="from an image", marks=pytest.mark.full)],

@@ -111,6 +111,7 @@ async def pod_in(simulation: Simulation, phase: str) -> Object:
     return state
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("without", "code", "message"),
     [

@@ -27,6 +27,7 @@ def run(tier: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.real_loop
 def test_stories_without_their_parts_are_skipped_with_a_reason(tmp_path: Path) -> None:
     ended = run("host", tmp_path)

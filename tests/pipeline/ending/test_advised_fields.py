@@ -50,6 +50,7 @@ def _remedies(function: ast.AST) -> Iterator[set[str | None]]:
             yield {one.arg for one in call.keywords}
 
 
+@pytest.mark.full
 @pytest.mark.rule("blockers: each remedy that can be undone is compared at the end")
 def test_each_remedy_with_an_undo_has_changes() -> None:
     found = [(place, has_changes) for place, has_changes in builders() if place not in READERS]

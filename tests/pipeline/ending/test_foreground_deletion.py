@@ -24,7 +24,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, PODS, SETTINGS, UPGRADE_PLANS
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: Seconds of a Job, in which the plan is deleted also by a busy machine.
 _LONG = 800

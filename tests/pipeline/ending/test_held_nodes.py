@@ -31,7 +31,7 @@ from webhook.check import Subject
 from webhook.cluster import LiveReader
 from webhook.runner import run_checks
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 #: Longer than Rancher needs to upgrade all nodes.
 LONG = 1800.0

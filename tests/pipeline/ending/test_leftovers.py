@@ -229,6 +229,7 @@ async def is_empty(stage: UpgradeRun) -> bool:
     return await created_objects(stage.simulation) == []
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "pipeline: a new leader removes objects whose plan does not exist, and so does each deletion of a plan",
     "pipeline: what the running Jobs of a plan read stays after its deletion, until they are removed",
@@ -248,6 +249,7 @@ async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) 
             assert await eventually(partial(is_empty, stage), seconds=60.0)
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "pipeline: a new leader removes objects whose plan does not exist, and so does each deletion of a plan"
 )
@@ -267,6 +269,7 @@ async def test_refused_removal_is_retried(simulate: Simulate) -> None:
 PLANS = ("upgrade-image-preload", "upgrade-image-cleanup")
 
 
+@pytest.mark.full
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 @pytest.mark.servers
 async def test_labels_of_an_earlier_plan_skip_no_node(simulate: Simulate) -> None:

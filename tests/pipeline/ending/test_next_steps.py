@@ -51,6 +51,7 @@ async def copied(tmp_path: Path, cluster: Harvester, shell: str, failed: Failed)
     return commands, plans[-1], raw
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: a command stands alone on its line, and is neither cut nor wrapped")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -60,6 +61,7 @@ async def test_copied_line_requests_the_next_attempt(tmp_path: Path, cluster: Ha
     assert (objects.name(plan), objects.spec(plan)["attempt"]) == ("demo", 2)
 
 
+@pytest.mark.full
 @pytest.mark.rule("status: a command stands alone on its line, and is neither cut nor wrapped")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

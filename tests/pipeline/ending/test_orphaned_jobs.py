@@ -79,6 +79,7 @@ async def has_waited(stage: UpgradeRun, name: str) -> None:
     assert await jobs(stage) == []
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
 async def test_next_plan_waits_for_a_post_drain(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:

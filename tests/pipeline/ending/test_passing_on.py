@@ -204,6 +204,7 @@ async def taints(simulation: Simulation) -> list[str]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "nodes: a plan that ends during a drain names the taint that stays, and VMs that are off",
     "nodes: the next plan that passes its checks copies what passes on, and only its copy counts",
@@ -227,6 +228,7 @@ async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
         assert "nextSteps" not in objects.status(ended)
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
 @pytest.mark.servers
 @pytest.mark.real_full
@@ -249,6 +251,7 @@ async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
         assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
 @pytest.mark.servers
 @pytest.mark.real_full
@@ -275,6 +278,7 @@ async def test_deleted_failed_plan_passes_its_taint_on(simulate: Simulate) -> No
         assert (await left(), await taints(simulation), objects.status(done)["ledger"]) == ([], [], [])
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: debts of a deleted plan that cannot be kept hold up no plan of its name")
 async def test_refused_debts_hold_up_no_plan_of_the_same_name() -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)

@@ -26,7 +26,7 @@ from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import owner_reference, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 

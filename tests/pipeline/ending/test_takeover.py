@@ -297,6 +297,7 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
         assert [name for name in created if name.startswith("upgrade-") and created.count(name) > 1] == []
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: what an earlier manager recorded of its changes is read into the ledger")
 @pytest.mark.servers
 @pytest.mark.thin
@@ -332,6 +333,7 @@ async def test_plan_of_each_manager_ends_as_its_own(simulate: Simulate, manager:
     assert after == before
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy")
 @pytest.mark.servers
 async def test_running_job_of_an_earlier_version_survives(simulate: Simulate) -> None:

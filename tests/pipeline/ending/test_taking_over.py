@@ -32,6 +32,7 @@ from upgrade_manager.resources.owner import Owner
 THIRD = "node-0"
 
 
+@pytest.mark.full
 @pytest.mark.rule("control: a plan whose checks fail takes nothing from an earlier one, which can still be retried")
 async def test_plan_that_fails_its_checks_takes_nothing_over() -> None:
     async with failed_run("pre-drain") as (stage, work, scenario):

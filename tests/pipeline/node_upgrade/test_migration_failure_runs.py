@@ -31,7 +31,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINES,
 )
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 OPTION = "onMigrationFailure"
 #: Virtual seconds in which a user's decision counts.
@@ -183,7 +183,6 @@ async def test_annotation_keeps_a_vm_that_stop_would_stop() -> None:
 
 
 @pytest.mark.rule("nodes: a wait for a VM's user survives tries of the Job and restarts of the manager")
-@pytest.mark.full
 async def test_wait_survives_tries_and_restarts() -> None:
     async with Simulation(scenario("left")) as simulation:
         stage = await begun(simulation)
@@ -205,7 +204,6 @@ async def test_wait_survives_tries_and_restarts() -> None:
 
 
 @pytest.mark.rule("control: a Job whose plan was deleted or replaced stops no VM, and does not reboot from a hold")
-@pytest.mark.full
 async def test_new_plan_of_that_name_stops_no_vm_of_the_old_job() -> None:
     async with Simulation(scenario("left")) as simulation:
         stage = await begun(simulation)
@@ -248,7 +246,6 @@ async def test_wait_that_comes_later_is_reported_as_ignored() -> None:
 
 
 @pytest.mark.rule("nodes: an invalid policy of a VM is named where the VM holds up its node, as by an event")
-@pytest.mark.full
 async def test_invalid_annotation_is_named_until_it_is_corrected() -> None:
     async with Simulation(scenario("db")) as simulation:
         stage = await begun(simulation)

@@ -19,7 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES, NODES, VIRTUAL_MACHINE_INSTANCES
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.rule("nodes: a success names the VMs of a node that left, and counts the nodes that are upgraded")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 OFF = "VMs that were stopped for the upgrade are off; start them"
 RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
@@ -136,7 +136,6 @@ async def test_restore_job_survives_deletion_with_its_list() -> None:
 
 
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
-@pytest.mark.full
 async def test_witness_gets_no_restore_job() -> None:
     scenario = cluster({**FIXED, "node": "node-0"}, FREE, name="witness")
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
@@ -182,7 +181,6 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], cause: str)
         assert await plan_jobs(stage) == []
 
 
-@pytest.mark.full
 async def test_temporary_refusal_is_not_a_failure() -> None:
     scenario = cluster({**FIXED, "failing_starts": 1})
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
@@ -212,7 +210,6 @@ async def test_only_the_end_waits_for_restore_jobs() -> None:
         assert await warnings(stage) == []
 
 
-@pytest.mark.full
 async def test_unset_restore_vm_ends_the_wait() -> None:
     scenario = cluster(faults=[{"work": "restore-vm", "hang": True}])
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:

@@ -23,7 +23,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases import host_plans
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 HARVESTERS = RunOptions()
 #: The Plans of an upgrade, in order.
@@ -188,7 +188,6 @@ async def test_host_that_is_off_is_named_and_passed_on(*, is_deleted: bool) -> N
         assert entries(plan) == []
 
 
-@pytest.mark.full
 async def test_second_plan_of_a_long_name_works() -> None:
     async with Simulation() as simulation:
         stage = replace(await UpgradeRun.set_up(simulation, name="p" * 70), options=OWN)

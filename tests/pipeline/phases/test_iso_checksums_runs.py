@@ -51,6 +51,7 @@ async def warnings(stage: UpgradeRun) -> list[str]:
     return [one["message"] for one in (await stage.client.list(EVENTS)).items if one["reason"] == "ISOFilesNotChecked"]
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "pipeline: with our toolkit MetadataPopulate waits for a Job that computes checksums of the ISO's files",
     "workloads: Jobs that download from the repository have the checksums, where there are any",

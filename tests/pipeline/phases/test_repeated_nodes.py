@@ -74,6 +74,7 @@ async def test_controller_does_not_repeat_a_complete_job(simulate: Simulate) -> 
         assert (await jobs(simulation)).keys() <= before.keys()
 
 
+@pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.rule("pipeline: a node that loses its SUC Plan's label while other nodes run gets its Job again")
 async def test_node_without_its_label_gets_its_job_again(simulate: Simulate) -> None:

@@ -124,6 +124,7 @@ async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
         assert ending == golden, f"write {write} of {last}: {golden.writes[write - 1]}"
 
 
+@pytest.mark.full
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", cases(STORIES, default=["all is well"]))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.full
 
 DIGEST = "sha256:" + "a" * 64
 PUBLISHED = "rancher/harvester-upgrade-toolkit"

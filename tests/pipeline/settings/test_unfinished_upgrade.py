@@ -191,6 +191,7 @@ async def delete(stage: UpgradeRun) -> None:
     await stage.delete()
 
 
+@pytest.mark.full
 @pytest.mark.rule(
     "nodes: an unfinished release is kept on Rancher's cluster until every node runs it",
     "nodes: while nodes are behind, only the release that was begun or a patch of it is accepted",

@@ -47,6 +47,7 @@ async def test_golden_run(tmp_path: Path) -> None:
         assert world.programs.state.reboot_after == POD
 
 
+@pytest.mark.full
 async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
         points = await count_points(world, COMMAND)

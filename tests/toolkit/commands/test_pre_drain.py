@@ -157,6 +157,7 @@ async def test_killed_at_every_effect_each_stop_is_recorded(tmp_path: Path, swee
             assert await in_ledger(world) == ["fixed", "free"], where
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: a VM whose migration fails is stopped by its user, by its annotation or by Stop alone")
 async def test_killed_while_it_waits_the_next_run_waits_on(tmp_path: Path) -> None:
     async with vm_world(tmp_path, {**FREE, "failing_migrations": 1000}) as world:

@@ -90,6 +90,7 @@ async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path,
             assert is_prepared(world), where
 
 
+@pytest.mark.full
 async def test_killed_at_every_file_operation_the_next_run_mends_it(tmp_path: Path, sweep: Sweep) -> None:
     async with prepare_world(tmp_path) as world:
         with file_operations(world.tree.root) as operations:

@@ -180,6 +180,7 @@ async def test_elemental_that_was_interrupted_is_repeated(
         assert not world.tree.exists(TRANSITION_IMAGE)
 
 
+@pytest.mark.full
 async def test_killed_while_the_old_os_is_restored(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
         for at in sweep.points(22, 50, stride=1):

@@ -90,6 +90,7 @@ async def test_elemental_fails_without_the_mount(tmp_path: Path) -> None:
             await world.run(COMMAND)
 
 
+@pytest.mark.full
 async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
         for at in sweep.points(20, 60, stride=1):

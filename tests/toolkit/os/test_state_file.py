@@ -55,6 +55,7 @@ async def test_record_that_cannot_be_read_fails_the_step(tmp_path: Path) -> None
         assert keeps_old_os(world)
 
 
+@pytest.mark.full
 async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
         for at in sweep.points(12, 40, stride=1):

@@ -59,6 +59,7 @@ async def wait(seconds: float = 30.0) -> None:
     await asyncio.sleep(seconds)
 
 
+@pytest.mark.full
 @pytest.mark.rule("nodes: no VM is stopped against a user's PodDisruptionBudget, which KubeVirt's own are not")
 async def test_protected_vm_runs_until_its_budget_permits(tmp_path: Path) -> None:
     async with vm_world(tmp_path, FIXED, restores=False) as world:

@@ -52,7 +52,7 @@ NOT_MENDED = {
     "failed-iso": "the simulated server of the ISO stays broken",
     "failed-disk": "the simulated disk stays full",
 }
-#: In the default tier; the full tier has every second one of the others, too.
+#: Always in the full tier, which has every second one of the others, too.
 FEW = {"unschedulable", "failed-os"}
 #: Their commands have quotes and substitutions, which shells may read differently.
 QUOTING = {"pdb", "webhook", "hook-foreign", "volume", "repository", "paused"}

@@ -181,8 +181,8 @@ async def test_user_is_not_named_while_the_webhook_was_down() -> None:
     ("running", "target", "phase", "expected"),
     [
         pytest.param("v1.9.0-rc1", "v1.9.1", "ISODownloading", "True", id="it runs"),
-        pytest.param("v1.8.0", "v1.9.0", "ISODownloading", "", id="it is the target", marks=pytest.mark.full),
-        pytest.param("v1.8.0", "v1.9.0", "NodeUpgrading", "True", id="it runs by now", marks=pytest.mark.full),
+        pytest.param("v1.8.0", "v1.9.0", "ISODownloading", "", id="it is the target"),
+        pytest.param("v1.8.0", "v1.9.0", "NodeUpgrading", "True", id="it runs by now"),
     ],
 )
 async def test_recovery_of_vms_is_off_after_an_hour(running: str, target: str, phase: str, expected: str) -> None:

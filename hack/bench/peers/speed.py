@@ -111,7 +111,7 @@ class _Measured:
             paced=paced / PACED,
             burst=burst / BURST,
             whole_burst=whole(received[before:]),
-            lag=lag(received[before:]),
+            lag=lag(received),
             requests=sum(one.by_controller for one in received),
         )
         await process.kill()

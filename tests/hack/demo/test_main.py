@@ -61,7 +61,7 @@ def left_behind(folder: Path) -> list[str]:
 @pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
-    [pytest.param((), id="from a Version"), pytest.param(("--image",), id="from an image", marks=pytest.mark.full)],
+    [pytest.param((), id="from a Version"), pytest.param(("--image",), id="from an image")],
 )
 def test_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     status, output = run(tmp_path, "--instant", *arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -49,6 +50,8 @@ class Gateway:
         self._stack = AsyncExitStack()
         #: The tasks of open streams.
         self._streams: set[asyncio.Task[Any]] = set()
+        #: The connections of requests so far.
+        self._connections: WeakSet[asyncio.Transport] = WeakSet()
         self._closing = False
 
     @property
@@ -79,8 +82,13 @@ class Gateway:
         for task in self._streams:
             task.cancel()
         await self._stack.aclose()
+        # A client that is gone does not answer the end of the TLS session, for which asyncio would wait.
+        for connection in self._connections:
+            connection.abort()
 
     async def _serve(self, incoming: web.Request) -> web.StreamResponse:
+        if incoming.transport is not None:
+            self._connections.add(incoming.transport)
         request = await _translated(incoming)
         try:
             async with self._transport.open(request) as stream:

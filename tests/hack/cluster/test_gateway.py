@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,7 +21,6 @@ from hack.faults.rules import Cut, LoseAnswer, Match, Rule
 from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator
     from pathlib import Path
 
@@ -112,3 +112,31 @@ async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLCo
             assert response.status == 200
         async with asyncio.timeout(5):
             assert await response.read() == b""
+
+
+async def test_connection_of_a_silent_client_is_closed_with_the_gateway(
+    faults: Middleware, tls: ssl.SSLContext, authority: Authority
+) -> None:
+    """A Pod whose network is gone answers no end of its TLS session."""
+    arrived, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context(authority.certificate).wrap_bio(arrived, sent, server_hostname="127.0.0.1")
+    async with Gateway(faults, tls=tls) as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        for act in (
+            client.do_handshake,
+            lambda: client.write(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n"),
+            client.read,
+        ):
+            while True:
+                try:
+                    act()
+                    break
+                except ssl.SSLWantReadError:
+                    writer.write(sent.read())
+                    arrived.write(await reader.read(65536))
+            writer.write(sent.read())
+    async with asyncio.timeout(10):
+        while await reader.read(65536):
+            pass
+    writer.close()
+    await writer.wait_closed()

@@ -82,7 +82,7 @@ class Gateway:
         for task in self._streams:
             task.cancel()
         await self._stack.aclose()
-        # A client that is gone does not answer the end of the TLS session, for which asyncio would wait.
+        # A client without a network does not answer the end of the TLS session, for which asyncio would wait.
         for connection in self._connections:
             connection.abort()
 

@@ -114,10 +114,10 @@ async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLCo
             assert await response.read() == b""
 
 
-async def test_connection_of_a_silent_client_is_closed_with_the_gateway(
+async def test_silent_client_is_disconnected_with_the_gateway(
     faults: Middleware, tls: ssl.SSLContext, authority: Authority
 ) -> None:
-    """A Pod whose network is gone answers no end of its TLS session."""
+    """A Pod whose network was removed answers no end of its TLS session."""
     arrived, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context(authority.certificate).wrap_bio(arrived, sent, server_hostname="127.0.0.1")
     async with Gateway(faults, tls=tls) as gateway:

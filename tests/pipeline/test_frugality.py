@@ -86,7 +86,7 @@ REQUESTS = {
     "get jobs": 1,
 }
 #: Reconciles of an upgrade of three nodes, at most.
-RECONCILES = 240
+RECONCILES = 120
 #: The further requests of an upgrade whose nodes are surveyed, at most. The Jobs and their Plan are in watches that run
 #: anyway.
 SURVEY = {
@@ -215,5 +215,5 @@ def test_requests_for_each_node_are_bounded() -> None:
 
 
 def test_number_of_reconciles_is_bounded() -> None:
-    """Most of the manager's processor time is in reconciles; each changed field that a store keeps causes one."""
-    assert 150 < healthy_run().reconciles <= RECONCILES
+    """Each takes processor time; a change that only messages show causes none before the next second."""
+    assert 75 < healthy_run().reconciles <= RECONCILES

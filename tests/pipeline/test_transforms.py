@@ -6,9 +6,7 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, secret
 from upgrade_manager.facts.machine_plan import is_draining, is_under_way, post_drain_hook, pre_drain_hook
-from upgrade_manager.kube.store import Change, ChangeKind
 from upgrade_manager.pipeline.transforms import (
-    is_ignored,
     slim_deployment,
     slim_endpoint_slice,
     slim_job,
@@ -104,14 +102,6 @@ def test_slim_job_keeps_whether_a_pod_runs(component: str, kept: set[str]) -> No
     assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept
 
 
-def test_start_of_a_job_without_a_ready_pod_is_ignored() -> None:
-    """The Job controller (v1.35.1) writes its first status with zeros."""
-    created: dict[str, Any] = {"metadata": {"name": "j"}, "status": {}}
-    status = {"startTime": "t", "active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
-    started = created | {"status": status}
-    assert is_ignored(Change(ChangeKind.UPDATED, slim_job(started), slim_job(created)))
-
-
 @pytest.mark.parametrize(
     ("state", "kept"),
     [
@@ -181,34 +171,6 @@ def test_slim_machine_plan_keeps_what_drains_read(options: str, acknowledged: st
 
 def test_slim_machine_plan_accepts_a_secret_without_annotations() -> None:
     assert slim_machine_plan({"metadata": {"name": "s"}}) == {"metadata": {"name": "s", "annotations": {}}}
-
-
-#: The metadata of a node's Job, whose start is a milestone.
-NODE_JOB = {"name": "j", "labels": {"management.harvesterhci.io/job-type": "pre-drain"}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "changed", "ignored"),
-    [
-        ("Job", {"status": {"startTime": "t"}}, True),
-        ("Job", {"status": {"startTime": "t", "ready": 1}}, False),
-        ("Job", {"spec": {"parallelism": 0}}, False),
-        ("Job", {"metadata": NODE_JOB, "status": {"startTime": "t"}}, False),
-        ("Pod", {"status": {"startTime": "t"}}, False),
-        ("Job", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),
-        ("Pod", {"metadata": {"name": "j", "resourceVersion": "2"}}, True),
-        ("Pod", {"metadata": {"name": "j", "labels": {"a": "b"}}}, False),
-    ],
-)
-def test_changes_that_decide_nothing_are_ignored(kind: str, changed: dict[str, Any], *, ignored: bool) -> None:
-    old: dict[str, Any] = {"kind": kind, "metadata": {"name": "j", "resourceVersion": "1"}, "spec": {}}
-    assert is_ignored(Change(ChangeKind.UPDATED, old | changed, old)) is ignored
-
-
-@pytest.mark.parametrize("kind", [ChangeKind.ADDED, ChangeKind.DELETED])
-def test_no_creation_or_deletion_is_ignored(kind: ChangeKind) -> None:
-    obj = {"metadata": {"name": "j", "resourceVersion": "1"}}
-    assert not is_ignored(Change(kind, obj, obj if kind is ChangeKind.DELETED else None))
 
 
 @pytest.mark.parametrize(

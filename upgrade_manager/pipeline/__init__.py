@@ -17,7 +17,8 @@ status          the status, of which only changed fields are written; `status_th
 holders         what holds the cluster beside plans, as a table; `plan_queue` is the queue of plans
 vm_recovery     the condition of a plan that waits for long
 outcome         the results of phases; `errors` are the errors that phases raise
-informers       the caches that phases request; `selections` are their selectors
+informers       the caches that phases request; `selections` are their selectors, `transforms` what they keep
+predicates      which change of an object causes a reconcile, and when
 plan_objects    creates and removes objects; `write_log` records each write
 ledger          what the upgrade has changed elsewhere or owes, in status.ledger
 job_ledger      what the toolkit's Jobs record in a ConfigMap, which is copied into the ledger

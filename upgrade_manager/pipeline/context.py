@@ -211,7 +211,7 @@ class ReconcileContext:
         return url.rstrip("/")
 
     async def watch(self, spec: InformerSpec) -> Store:
-        """Return the store of these objects; each change of an object triggers a reconcile of the plan."""
+        """Return the store of these objects; their changes trigger reconciles of the plan."""
         return await self.informers.watch(spec)
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:

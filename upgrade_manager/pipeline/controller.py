@@ -24,8 +24,9 @@ from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.history import History
 from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
+from upgrade_manager.pipeline.predicates import reconcile_delay
 from upgrade_manager.pipeline.reconciler import PlanReconciler
-from upgrade_manager.pipeline.transforms import is_ignored, transform_of
+from upgrade_manager.pipeline.transforms import transform_of
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -238,8 +239,9 @@ class PlanController:
         def changed(change: Change) -> None:
             known = self.plans.store.get(plan) or {}
             has_ended = objects.text(known, "status", "currentPhase") in TERMINAL and not plan_queue.waits(known)
-            if not is_ignored(change) and not has_ended:
-                self._queue.add(plan)
+            delay = None if has_ended else reconcile_delay(spec.resource, change)
+            if delay is not None:
+                self._queue.add_after(plan, delay)
 
         transform = transform_of(spec.resource, is_whole=spec.is_whole)
         return self._informer(spec, changed, name=plan, transform=transform)

@@ -1,7 +1,7 @@
-"""The transforms of the informers, which drop the fields that no decision reads, and their predicate.
+"""The transforms of the informers, which drop the fields that no decision reads.
 
-Each change of what a store keeps causes a reconcile unless the predicate ignores it, and a cluster has a thousand
-nodes. controller.py passes the transforms to the informers; the finders of blockers read most objects whole.
+A change of what a store keeps causes a reconcile (predicates.py), and a cluster has a thousand nodes. controller.py
+passes the transforms to the informers; the finders of blockers read most objects whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
-    LABEL_JOB_TYPE,
     Component,
 )
 from upgrade_manager.facts.machine_plan import annotations_read
@@ -37,14 +36,12 @@ from upgrade_manager.kube.resources import (
     PROVISIONING_CLUSTERS,
     SECRETS,
 )
-from upgrade_manager.kube.store import ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.kube.store import Change
 
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
@@ -79,24 +76,6 @@ _UNREAD_METADATA = frozenset({"managedFields", "annotations"})
 _OWNED_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
 #: Conditions of a Deployment that the transform keeps.
 _DEPLOYMENT_CONDITIONS = frozenset({"Available", "ReplicaFailure"})
-
-
-def is_ignored(change: Change) -> bool:
-    """Return True for a change of an object, as its transform leaves it, that causes no reconcile.
-
-    Only the resourceVersion has changed, or the start of a Job that is not a node's, whose start is a milestone:
-    decisions need it only when the Job is late, and then a timer causes a reconcile.
-    """
-    if change.old is None or change.kind is not ChangeKind.UPDATED:
-        return False
-    return _decisive(change.obj) == _decisive(change.old)
-
-
-def _decisive(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = _without(obj["metadata"], {"resourceVersion"})
-    if obj.get("kind") != JOBS.kind or LABEL_JOB_TYPE in (metadata.get("labels") or {}):
-        return {**obj, "metadata": metadata}
-    return {**obj, "metadata": metadata, "status": _without(obj.get("status") or {}, {"startTime"})}
 
 
 def _only(obj: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
@@ -162,7 +141,6 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     ready = {"ready": status["ready"]} if status.get("ready") else {}
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
-        "kind": "Job",
         "metadata": {
             **_without(metadata, _UNREAD_METADATA),
             **annotations,

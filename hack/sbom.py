@@ -20,7 +20,6 @@ from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from upgrade_manager import __version__
@@ -70,6 +69,9 @@ def document(lock: Path, *, root: Path | None) -> str:
     # The same each time, for the same content.
     bom.metadata.timestamp = None  # type: ignore[assignment]  # optional in the format
     bom.serial_number = uuid5(NAMESPACE_URL, "\n".join([__version__, *sorted(str(one.purl) for one in bom.components)]))
+    # Takes seconds, in which it makes the grammars of all formats of JSON schemas.
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     text = JsonV1Dot6(bom).output_as_string(indent=2)
     invalid = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     if invalid is not None:

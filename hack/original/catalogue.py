@@ -7,8 +7,9 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hack.yaml_documents import documents
 
 GOLDEN = Path(__file__).parents[2] / "tests/golden"
 #: Net writes of commands and manager, one line each.
@@ -74,7 +75,7 @@ class Catalogue(_Model):
         return [entry for part in self.parts for entry in part.entries]
 
 
-CATALOGUE = Catalogue.model_validate(yaml.safe_load(Path(__file__).with_name("writes.yaml").read_text("utf-8")))
+CATALOGUE = Catalogue.model_validate(next(documents(Path(__file__).with_name("writes.yaml").read_text("utf-8"))))
 
 
 @cache

@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hack.cluster.impersonation import ActingAs
+from hack.yaml_documents import documents
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.objects import Object
@@ -32,7 +31,7 @@ _PROBE["spec"] = {"template": {"spec": _PROBED_POD}}
 
 @cache
 def _parsed() -> list[Object]:
-    return [one for path in sorted(FOLDER.glob("manager-*.yaml")) for one in yaml.safe_load_all(path.read_text())]
+    return [one for path in sorted(FOLDER.glob("manager-*.yaml")) for one in documents(path.read_text())]
 
 
 def manager_policies() -> list[Object]:

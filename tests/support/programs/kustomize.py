@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from hack.yaml_documents import documents
 from tests.support.cluster.kubectl import installed
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -24,7 +25,7 @@ COMPONENTS = ("certmanager", "prometheus", "grafana")
 
 def files(folder: Path) -> Iterator[Path]:
     """Yield the manifests that a kustomization names, directly or by another one."""
-    for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+    for name in next(documents((folder / "kustomization.yaml").read_text()))["resources"]:
         path = (folder / name).resolve()
         if path.is_dir():
             yield from files(path)
@@ -35,7 +36,7 @@ def files(folder: Path) -> Iterator[Path]:
 def objects(folder: Path) -> list[dict[str, Any]]:
     """Return the objects in a kustomization's files, without its changes, and without the CRD."""
     paths = [path for path in files(folder) if path.parent.name != "crds"]
-    return [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text())]
+    return [manifest for path in paths for manifest in documents(path.read_text())]
 
 
 def rendered(folder: Path) -> list[dict[str, Any]]:
@@ -47,7 +48,7 @@ def rendered(folder: Path) -> list[dict[str, Any]]:
 def _rendered(folder: Path) -> list[dict[str, Any]]:
     command = [str(installed()), "kustomize", str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our kubectl
-    return list(yaml.safe_load_all(output))
+    return list(documents(output))
 
 
 def with_components(folder: Path, components: Iterable[str], *, base: Path = DEFAULT) -> Path:

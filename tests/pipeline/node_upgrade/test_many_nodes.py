@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Coroutine, Generator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,6 +28,8 @@ COUNTED = tuple(f"{ROOT}/{part}" for part in ("api/", "facts/", "kube/store.py",
 FEW, MANY = 8, 24
 #: Calls in the upgrade of one node for each other node. A process that decides about all nodes made 3,300.
 LIMIT = 300
+#: Calls in a reconcile for each Job of the preload, at least.
+CALLS_FOR_A_JOB = 20
 
 
 class Calls:
@@ -64,6 +67,53 @@ def test_work_for_a_node_does_not_grow_with_the_cluster(monkeypatch: pytest.Monk
     few, many = (virtual_time.run(_calls_for_a_node(monkeypatch, nodes)) for nodes in (FEW, MANY))
     assert few > 1000
     assert (many - few) / (MANY - FEW) < LIMIT
+
+
+class Steps:
+    """A reconcile that counts its calls by step: what runs before the event loop serves other tasks."""
+
+    def __init__(self, reconcile: Coroutine[Any, Any, Result]) -> None:
+        self._reconcile = reconcile
+        self.calls: list[int] = []
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        running = self._reconcile.__await__()
+        while True:
+            step = Calls()
+            sys.setprofile(step.profile)
+            try:
+                awaited = next(running)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            finally:
+                sys.setprofile(None)
+                self.calls.append(step.count)
+            yield awaited
+
+
+async def _longest_steps_of_the_preload(monkeypatch: pytest.MonkeyPatch, nodes: int) -> list[float]:
+    reconcile, found = PlanReconciler._reconcile_plan, list[float]()
+
+    async def counted(self: PlanReconciler, plan: Object) -> Result:
+        if objects.text(plan, "status", "currentPhase") != PhaseName.IMAGE_PRELOAD.active:
+            return await reconcile(self, plan)
+        steps = Steps(reconcile(self, plan))
+        result = await steps
+        if sum(steps.calls) > CALLS_FOR_A_JOB * nodes:
+            found.append(max(steps.calls) / sum(steps.calls))
+        return result
+
+    monkeypatch.setattr(PlanReconciler, "_reconcile_plan", counted)
+    async with upgraded(scenarios.load("nodes-1000").changed(nodes={"count": nodes}, vms={"count": nodes})):
+        return found
+
+
+@pytest.mark.full
+def test_other_tasks_run_between_jobs_and_their_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = virtual_time.run(_longest_steps_of_the_preload(monkeypatch, MANY))
+    assert len(found) > MANY / 2
+    assert max(found) < 2 / 3
 
 
 async def _decisions_in_the_clean_up(monkeypatch: pytest.MonkeyPatch, nodes: int) -> int:

@@ -8,6 +8,7 @@ Therefore a failed Job takes precedence over the Plan's reason, and a missing Jo
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -175,6 +176,8 @@ async def follow_plan(
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
     for node, job in progress.jobs.items():
         states.record(ctx, node, job.state.progress, message=_node_message(job.state))
+    # The event loop serves other tasks between the record of a thousand Jobs, their waits, and the report.
+    await asyncio.sleep(0)
     if progress.failed is not None:
         failure = await job_failure(ctx.client, progress.failed.state)
         node = progress.failed.node
@@ -195,6 +198,7 @@ async def follow_plan(
             return Completed()
     done = sum(states.shows(ctx, node, Progress.COMPLETE) for node in managed)
     waits = _job_waits(plan, progress) or (_plan_wait(ctx, plan, progress),)
+    await asyncio.sleep(0)
     waiting = Waiting(message=work.on(done, len(managed)), waits=waits)
     if not progress.jobs:
         return waiting

@@ -16,7 +16,7 @@ rancher_cluster  why Rancher's cluster is absent or not ready; `rancher_features
 quantities       Kubernetes quantities
 pairing          names of nodes that neither Kubernetes nor Rancher knows
 pod_reason       why a Pod does not run, and `pod_end` why it does not end; `taints` finds the taints that keep it off
-deployments      why a Deployment does nothing
+deployments      why a Deployment does nothing; `endpoint_slices` counts the ready endpoints of a Service
 addons           the state of Harvester's Addons
 kubernetes       versions of Kubernetes on nodes
 kubevirt         why KubeVirt does not serve, or has not ended its upgrade; `update_methods` is a list that it reads
@@ -38,6 +38,7 @@ __all__ = [
     "condition_words",
     "deployments",
     "drain_hooks",
+    "endpoint_slices",
     "evictions",
     "field_managers",
     "final_phases",

@@ -24,7 +24,7 @@ from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.history import History
 from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
-from upgrade_manager.pipeline.predicates import reconcile_delay
+from upgrade_manager.pipeline.predicates import desired, reconcile_delay
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.transforms import transform_of
 from upgrade_manager.preflight.check import Preflight
@@ -65,8 +65,6 @@ CACHE_TIMEOUT = 10.0
 CACHE_RETRY_INTERVAL = 1.0
 #: Seconds without a watch after which a cache counts as out of date: an API server's restart is shorter.
 STALE_TIMEOUT = 300.0
-#: Metadata that every write of an object changes.
-_WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
 
 
@@ -278,11 +276,5 @@ class PlanController:
         if plan_queue.frees(change):
             for plan in filter(plan_queue.waits, self.plans.store.list()):
                 self._queue.add(objects.name(plan))
-        if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
+        if change.kind is not ChangeKind.UPDATED or change.old is None or desired(change.old) != desired(change.obj):
             self._queue.add(objects.name(change.obj))
-
-
-def _desired(plan: Object) -> Object:
-    """Return the plan's spec and metadata, without fields that change with every write."""
-    metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITE_METADATA}
-    return {"metadata": metadata, "spec": objects.spec(plan)}

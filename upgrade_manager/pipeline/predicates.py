@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME
+from upgrade_manager.facts.endpoint_slices import ready_endpoints
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.suc_nodes import LABEL_SUC_PLAN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.status_throttle import MESSAGE_INTERVAL
+from upgrade_manager.pipeline.transforms import without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Mapping
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 MESSAGE_DELAY = MESSAGE_INTERVAL
 #: Metadata that changes together with other fields.
 _VERSIONS = frozenset({"resourceVersion", "generation"})
+#: Metadata that the API server keeps about writes.
+_OF_WRITES = _VERSIONS | {"managedFields"}
 #: Annotations with the step that a Job's command reports.
 _STEPS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
 
@@ -69,37 +73,36 @@ def _job(job: Object) -> AwaitedFields:
 
     The success of a Plan's Job is left out, too: a phase waits for the Plan, which is complete later.
     """
-    annotations = _without(objects.annotations_of(job), _STEPS)
-    spec, metadata = _without(objects.spec(job), {"parallelism"}), {**objects.metadata(job), "annotations": annotations}
+    annotations = without(objects.annotations_of(job), _STEPS)
+    spec, metadata = without(objects.spec(job), {"parallelism"}), {**objects.metadata(job), "annotations": annotations}
     state = JobState.of(job)
     is_complete = state.progress is Progress.COMPLETE and LABEL_SUC_PLAN not in objects.labels(job)
     result = (is_complete, state.is_failing, state.failed_attempts, state.holds)
-    return AwaitedFields(_desired({"metadata": metadata, "spec": spec}), result if any(result) else ())
+    return AwaitedFields(desired({"metadata": metadata, "spec": spec}), result if any(result) else ())
 
 
 def _plan(plan: Object) -> AwaitedFields:
     """Leave out what precedes the result of a Plan of the system-upgrade-controller."""
     complete = objects.condition(plan, "Complete")
     is_result = complete.get("status") == "True" or complete.get("reason") == "JobFailed"
-    return AwaitedFields(_desired(plan), complete if is_result else ())
+    return AwaitedFields(desired(plan), complete if is_result else ())
 
 
 def _deployment(deployment: Object) -> AwaitedFields:
     """Leave out which Pods of a Deployment are available, unless all are."""
     wanted = objects.number(deployment, "spec", "replicas")
     available = objects.number(deployment, "status", "availableReplicas") or 0
-    return AwaitedFields(_desired(deployment), available >= (1 if wanted is None else wanted))
+    return AwaitedFields(desired(deployment), available >= (1 if wanted is None else wanted))
 
 
 def _endpoint_slice(endpoint_slice: Object) -> AwaitedFields:
     """Leave out which endpoints are ready, if one is."""
-    conditions = (objects.mapping(one, "conditions") for one in objects.items(endpoint_slice, "endpoints"))
-    return AwaitedFields(_desired(endpoint_slice), any(one.get("ready", True) is not False for one in conditions))
+    return AwaitedFields(desired(endpoint_slice), ready_endpoints(endpoint_slice) > 0)
 
 
 def _image(image: Object) -> AwaitedFields:
     """Leave out the percentage of an import."""
-    return AwaitedFields(_desired(image), _without(objects.status(image), {"progress"}))
+    return AwaitedFields(desired(image), without(objects.status(image), {"progress"}))
 
 
 #: The awaited fields by kind; each change of an object of another kind causes a reconcile at once.
@@ -112,13 +115,10 @@ _AWAITED: Mapping[Resource, Callable[[Object], AwaitedFields]] = {
 }
 
 
-def _desired(obj: Object) -> dict[str, Any]:
-    return {"metadata": _without(objects.metadata(obj), _VERSIONS), "spec": objects.spec(obj)}
+def desired(obj: Object) -> dict[str, Any]:
+    """Return what clients want of the object: its spec, and its metadata but those about writes."""
+    return {"metadata": without(objects.metadata(obj), _OF_WRITES), "spec": objects.spec(obj)}
 
 
 def _without_versions(obj: Object) -> dict[str, Any]:
-    return {**obj, "metadata": _without(objects.metadata(obj), _VERSIONS)}
-
-
-def _without(obj: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
-    return {key: value for key, value in obj.items() if key not in keys}
+    return {**obj, "metadata": without(objects.metadata(obj), _VERSIONS)}

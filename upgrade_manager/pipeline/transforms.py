@@ -82,7 +82,8 @@ def _only(obj: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {key: obj[key] for key in keys if key in obj}
 
 
-def _without(obj: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+def without(obj: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+    """Return a copy without these keys, for predicates.py, too."""
     return {key: value for key, value in obj.items() if key not in keys}
 
 
@@ -115,7 +116,7 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
 
 def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
     """Drop the time of the kubelet's last report, which changes every five minutes."""
-    return _without(condition, {"lastHeartbeatTime"})
+    return without(condition, {"lastHeartbeatTime"})
 
 
 def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "metadata": {
-            **_without(metadata, _UNREAD_METADATA),
+            **without(metadata, _UNREAD_METADATA),
             **annotations,
         },
         "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
@@ -167,7 +168,7 @@ def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
-    state = _without(status.get("state") or {}, {"running"})
+    state = without(status.get("state") or {}, {"running"})
     return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}
 
 
@@ -186,7 +187,7 @@ def slim_machine(machine: dict[str, Any]) -> dict[str, Any]:
 
 def slim_machine_plan(secret: dict[str, Any]) -> dict[str, Any]:
     """Drop the annotations of a machine-plan Secret that no decision reads, such as Rancher's results of probes."""
-    return {"metadata": {**_without(secret["metadata"], _UNREAD_METADATA), "annotations": annotations_read(secret)}}
+    return {"metadata": {**without(secret["metadata"], _UNREAD_METADATA), "annotations": annotations_read(secret)}}
 
 
 def slim_endpoint_slice(endpoint_slice: dict[str, Any]) -> dict[str, Any]:
@@ -204,11 +205,11 @@ def slim_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
     status = deployment.get("status") or {}
     conditions = (one for one in status.get("conditions") or [] if one.get("type") in _DEPLOYMENT_CONDITIONS)
     return {
-        "metadata": _without(deployment["metadata"], _UNREAD_METADATA),
+        "metadata": without(deployment["metadata"], _UNREAD_METADATA),
         "spec": deployment.get("spec") or {},
         "status": {
             **_only(status, ["availableReplicas"]),
-            "conditions": [_without(one, {"lastUpdateTime"}) for one in conditions],
+            "conditions": [without(one, {"lastUpdateTime"}) for one in conditions],
         },
     }
 

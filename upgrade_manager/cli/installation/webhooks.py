@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import API_VERSION, HARVESTER_SYSTEM, KIND, MANAGER
 from upgrade_manager.cli.installation.cluster import INSTALL, WEBHOOK, variable
 from upgrade_manager.cli.installation.row import Row, failed, passed, skipped
+from upgrade_manager.facts.endpoint_slices import ready_endpoints
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid, Transient
 from upgrade_manager.kube.resources import (
@@ -57,9 +58,7 @@ async def check_service(cluster: Cluster) -> Row:
         return skipped(_SERVICE, _OFF)
     selector = f"kubernetes.io/service-name={WEBHOOK}"
     slices = (await cluster.client.list(ENDPOINT_SLICES, namespace=HARVESTER_SYSTEM, label_selector=selector)).items
-    endpoints = [one for piece in slices for one in objects.items(piece, "endpoints")]
-    # Ready unless the slice says otherwise.
-    ready = sum(objects.value(one, "conditions", "ready") is not False for one in endpoints)
+    ready = sum(map(ready_endpoints, slices))
     if ready:
         return passed(_SERVICE, f"{ready} endpoint{'s are' if ready > 1 else ' is'} ready.")
     return failed(

@@ -14,6 +14,7 @@ from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
 from upgrade_manager.facts.deployments import refused_pods, show_pods
+from upgrade_manager.facts.endpoint_slices import ready_endpoints
 from upgrade_manager.facts.removal import removal
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
@@ -52,7 +53,7 @@ async def serve(ctx: ReconcileContext) -> Completed | Waiting:
     if missing is not None:
         return missing
     slices = await _endpoint_slices(ctx)
-    if any(map(_has_ready, slices)):
+    if any(map(ready_endpoints, slices)):
         return Completed()
     return await _await_endpoint(ctx, slices)
 
@@ -105,7 +106,7 @@ def beside(result: PhaseResult, repository: Waiting | None) -> PhaseResult:
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
     """Return Waiting until the repository is ready, then None."""
-    if any(map(_has_ready, await _endpoint_slices(ctx))):
+    if any(map(ready_endpoints, await _endpoint_slices(ctx))):
         return None
     result = await serve(ctx)
     return result if isinstance(result, Waiting) else None
@@ -114,7 +115,7 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 async def waits(ctx: ReconcileContext, others: Iterable[Wait]) -> tuple[Wait, ...]:
     """Return the wait for a ready endpoint if Jobs read the repository and the repository has no ready endpoint."""
     is_read = any(isinstance(wait, JobWait) for wait in others)
-    if not is_read or any(map(_has_ready, await _endpoint_slices(ctx))):
+    if not is_read or any(map(ready_endpoints, await _endpoint_slices(ctx))):
         return ()
     return _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, "no endpoint is ready")
 
@@ -245,8 +246,3 @@ def _wait(
 
 def _not_ready(named: str, *, available: int, wanted: int, waits: tuple[Wait, ...]) -> Waiting:
     return Waiting(message=f"Deployment {named}: {available} of {wanted} replicas ready", waits=waits)
-
-
-def _has_ready(slice_: Object) -> bool:
-    """Return True if an endpoint is ready; as the API defines, one without the condition counts as ready."""
-    return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

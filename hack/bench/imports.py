@@ -15,8 +15,9 @@ from hack.bench.local_processes import PROGRAM
 
 #: Processes that are measured; the medians count.
 RUNS = 7
-#: The default Deployment serves no webhook.
-MANAGER, WEBHOOK = ("run", "--webhook-bind-address=0"), ("webhook",)
+#: The default Deployment serves no webhook. A manager without a plan, one with a plan, and the webhook alone.
+IDLE, WEBHOOK = ("run", "--webhook-bind-address=0"), ("webhook",)
+MANAGER = ("--with-plan", *IDLE)
 #: Packages below both have no rows of their own.
 _SMALL = (0.3, 5.0)
 _MIB = 1 << 20
@@ -25,9 +26,11 @@ _HEAD = ("| package | memory, MiB | processor time, ms | modules |", "|---|---:|
 
 def measure() -> list[Figure]:
     """Print the table of the manager's packages, and return the sums, and those of the webhook's process."""
-    manager, webhook = (_runs(*arguments) for arguments in (MANAGER, WEBHOOK))
+    idle, manager, webhook = (_runs(*arguments) for arguments in (IDLE, MANAGER, WEBHOOK))
     print(f"\n{table(_packages(manager))}\n", flush=True)
     return [
+        Figure(name="loading the idle manager, processor time", value=_median(idle, "seconds"), unit="s", target=0.3),
+        Figure(name="memory of the idle manager", value=_median(idle, "bytes") / _MIB, unit="MiB", target=45),
         Figure(name="loading the manager, processor time", value=_median(manager, "seconds"), unit="s", target=0.5),
         Figure(name="memory of the loaded manager", value=_median(manager, "bytes") / _MIB, unit="MiB", target=55),
         Figure(name="loading the webhook, processor time", value=_median(webhook, "seconds"), unit="s", target=0.45),

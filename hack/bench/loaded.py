@@ -1,7 +1,7 @@
 """Wire a manager without a cluster, and print as JSON what each package took that it loaded.
 
-imports.py runs it in the manager's environment, which has no `hack`: `python -P hack/bench/loaded.py run [FLAG…]`; the
-tests of the manager's imports do, too.
+imports.py runs it in the manager's environment, which has no `hack`: `python -P hack/bench/loaded.py run [FLAG…]`, or
+`--with-plan run [FLAG…]` for a manager that has a plan to reconcile; the tests of the manager's imports do, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 #: The interpreter and what this file imports.
 _INTERPRETER = "the interpreter"
+_WITH_PLAN = "--with-plan"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Open, because it is read twice for each module.
 _STATM = os.open("/proc/self/statm", os.O_RDONLY)
@@ -93,7 +94,7 @@ def _resident() -> int:
     return int(os.pread(_STATM, 100, 0).split()[1]) * _PAGE
 
 
-def _wire(arguments: list[str]) -> None:
+def _wire(arguments: list[str], *, has_plan: bool) -> None:
     """Start a manager that finds no cluster, and then wire it as if it had found one."""
     sys.argv = ["upgrade-manager", *arguments, "--kubeconfig=/missing"]
     from upgrade_manager.cli.main import main  # noqa: PLC0415  # measured
@@ -118,12 +119,15 @@ def _wire(arguments: list[str]) -> None:
         build_manager(environment, options, Metrics(CollectorRegistry()))
 
     asyncio.run(build())
+    if has_plan:
+        import upgrade_manager.pipeline.reconciler_factory  # noqa: F401, PLC0415  # measured
 
 
 def _main() -> None:
     meter = _Meter()
     sys.meta_path.insert(0, _Finder(meter))
-    _wire(sys.argv[1:])
+    arguments = [argument for argument in sys.argv[1:] if argument != _WITH_PLAN]
+    _wire(arguments, has_plan=_WITH_PLAN in sys.argv)
     total = {"bytes": _resident(), "seconds": time.process_time()}
     modules: dict[str, Any] = dict(sys.modules)
     import json  # noqa: PLC0415  # the manager loads it, too

@@ -22,6 +22,7 @@ from hack.control_plane.certificates import Authority, server_context
 from hack.control_plane.control_plane import free_port
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
+from hack.demo.polling import until
 from hack.demo.processes import process_group
 from hack.demo.programs import READY_TIMEOUT as CLUSTER_READY_TIMEOUT
 from hack.demo.programs import cluster_command, ready_line, repo_url
@@ -63,6 +64,19 @@ class LocalProcesses:
         servers = flags or ("--metrics-bind-address=0", "--webhook-bind-address=0")
         command = (program, "run", f"--kubeconfig={self.kubeconfig}", f"--repo-url={self.repo_url}", *servers)
         return await start_program(self.processes, "manager", *command, probes=probes)
+
+    async def refuse_plan(self) -> None:
+        """Create a plan whose Version does not exist, and delete it once it has a status."""
+        await self.client.create(resources.UPGRADE_PLANS, {**plan_manifest(), "spec": {"version": "v9.9.9"}})
+        await until(self._has_status, within=READY_TIMEOUT, otherwise="the plan has no status")
+        await self.client.delete(resources.UPGRADE_PLANS, PLAN)
+        await until(self._is_deleted, within=READY_TIMEOUT, otherwise="the plan is not deleted")
+
+    async def _has_status(self) -> bool:
+        return bool(objects.status(await self.client.get(resources.UPGRADE_PLANS, PLAN)))
+
+    async def _is_deleted(self) -> bool:
+        return not (await self.client.list(resources.UPGRADE_PLANS)).items
 
     async def create_plan(self) -> Object:
         """Create the plan."""

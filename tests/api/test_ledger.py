@@ -14,6 +14,7 @@ from upgrade_manager.api.ledger import (
     merged,
     new_entry,
     of_kind,
+    owes,
     recorded_entries,
 )
 
@@ -81,3 +82,18 @@ def test_entries_are_merged_by_id_and_selected_by_kind() -> None:
     newer = {**TAINT, "since": "2026-01-02T00:00:00Z"}
     assert merged([TAINT, other], [newer]) == [newer, other]
     assert of_kind([TAINT, other], LedgerKind.HOLD, LedgerKind.FILE) == [other]
+
+
+@pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"currentPhase": "Failed", "ledger": [TAINT]}, True, id="entries"),
+        pytest.param({"currentPhase": "Failed", "advised": [{"kind": "Node"}]}, True, id="advised changes"),
+        pytest.param({"currentPhase": "Failed", "ledger": []}, False, id="nothing"),
+        pytest.param({"currentPhase": "Succeeded", "ledger": [TAINT]}, False, id="succeeded"),
+        pytest.param({}, False, id="new"),
+    ],
+)
+def test_failed_plan_owes_what_it_has_recorded(status: dict[str, Any], *, expected: bool) -> None:
+    assert owes(status) == expected

@@ -24,7 +24,8 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.reflector import WATCH_TIMEOUT
 from upgrade_manager.kube.resources import LEASES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
-from upgrade_manager.pipeline.controller import NAME, STALE_TIMEOUT, Dependencies, PlanController
+from upgrade_manager.pipeline.controller import NAME, STALE_TIMEOUT, PlanController
+from upgrade_manager.pipeline.dependencies import Dependencies
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.lease import RENEW_DEADLINE

@@ -23,7 +23,8 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NAMESPACES, NODES, UPGRADE_PLANS, Resource
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.controller import Dependencies, PlanController
+from upgrade_manager.pipeline.controller import PlanController
+from upgrade_manager.pipeline.dependencies import Dependencies
 
 pytestmark = pytest.mark.sampled
 

@@ -5,6 +5,7 @@ __all__ = [
     "annotations",
     "attempts",
     "attribution",
+    "blocker_status",
     "blockers",
     "checksums",
     "condition_model",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.api.names import MAX_NAME
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import FAILED, PhaseName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,6 +90,13 @@ def recorded_entries(status: object) -> list[Entry]:
 def of_kind(entries: Iterable[Entry], *kinds: LedgerKind) -> list[Entry]:
     """Return the entries of these kinds."""
     return [entry for entry in entries if entry["kind"] in kinds]
+
+
+def owes(status: Mapping[str, Any]) -> bool:
+    """Return True for a failed plan that has left something; its end has removed its finalizer."""
+    return status.get("currentPhase") == FAILED and bool(
+        status.get("advised") or of_kind(recorded_entries(status), *PASSED)
+    )
 
 
 def merged(entries: Iterable[Entry], added: Iterable[Entry]) -> list[Entry]:

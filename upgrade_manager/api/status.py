@@ -8,7 +8,8 @@ from pydantic import Field
 
 from upgrade_manager.api.advised import MAX_ADVISED, AdvisedStatus
 from upgrade_manager.api.attempts import MAX_ATTEMPTS
-from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus, RemedyStatus
+from upgrade_manager.api.blocker_status import BlockerStatus, RemedyStatus  # noqa: TC001  # pydantic reads them
+from upgrade_manager.api.blockers import MAX_BLOCKERS
 from upgrade_manager.api.condition_model import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.display import DisplayStatus
 from upgrade_manager.api.keys import ToolkitKind

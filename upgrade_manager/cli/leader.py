@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LEASE
 from upgrade_manager.cli.environment import new_client
-from upgrade_manager.pipeline.context import Settings
-from upgrade_manager.pipeline.controller import Dependencies, PlanController
+from upgrade_manager.pipeline.controller import PlanController
+from upgrade_manager.pipeline.dependencies import Dependencies, Settings
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.manager import Manager, Stage

@@ -56,7 +56,7 @@ def run(options: RunOptions) -> int:
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
     tls_buffers.use_small_buffers()
     if not options.webhook_only:
-        # `build_manager` imports it, and would block the event loop for 0.3 s.
+        # `build_manager` imports it, and would block the event loop for 0.1 s.
         import_module("upgrade_manager.cli.leader")
     try:
         asyncio.run(_run(options, clock))

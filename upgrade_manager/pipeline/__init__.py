@@ -1,6 +1,8 @@
 """The upgrade: the reconciler of UpgradePlans and the engine with its table of phases.
 
 controller      the informers, the work queue and the servers of metrics around one reconciler
+dependencies    the collaborators and settings of the controller
+reconciler_factory  makes the reconciler, with all that it imports, for the first plan
 reconciler      one reconcile of a plan: advances, records errors, cleans up
 acceptance      the start of a plan and of an attempt, one at a time
 engine          the table of phases, and the walk through it
@@ -27,4 +29,4 @@ events          the events of a plan; `history` keeps them in a ConfigMap, `hist
 metrics         the metrics of plans; `movement` remembers when a plan moved last
 """
 
-__all__ = ["context", "controller", "ending", "errors", "node_upgrade", "phases", "settings"]
+__all__ = ["context", "controller", "dependencies", "ending", "errors", "node_upgrade", "phases", "settings"]

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.dependencies import Settings
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
@@ -52,20 +52,6 @@ if TYPE_CHECKING:
 #: The value of the active plan's label.
 _ACTIVE = "true"
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Options of the pipeline, from flags and environment."""
-
-    #: The flags about the toolkit image, which Initialize reads.
-    toolkit: ToolkitConfig
-    #: Base URL of the upgrade repository; {plan} is the plan's name, {service} the name of the repository's Service.
-    repo_url: str
-    #: Service account of the Jobs, in harvester-system.
-    job_service_account: str
-    #: Service account of the Plans' Jobs, in cattle-system.
-    plan_service_account: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

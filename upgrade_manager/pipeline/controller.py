@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.ledger import owes
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
@@ -17,35 +17,24 @@ from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline import plan_queue
-from upgrade_manager.pipeline.context import Services
-from upgrade_manager.pipeline.ending import leftovers, passing_on
-from upgrade_manager.pipeline.engine import PIPELINE, Engine
-from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
-from upgrade_manager.pipeline.history import History
+from upgrade_manager.pipeline.ending import leftovers
+from upgrade_manager.pipeline.events import reconcile_annotations
 from upgrade_manager.pipeline.informers import Informers, InformerSpec
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.predicates import desired, reconcile_delay
-from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.transforms import transform_of
-from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.late_import import import_outside_loop
 from upgrade_manager.runtime.workqueue import ItemExponentialFailureRateLimiter, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from random import Random
 
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
-    from upgrade_manager.pipeline.context import Settings
-    from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.preflight.kubelets import KubeletReader
-    from upgrade_manager.release.repository_client import RepositoryClient
-    from upgrade_manager.runtime.kube_metrics import InformerMetrics
-    from upgrade_manager.runtime.metrics import Metrics
+    from upgrade_manager.pipeline.dependencies import Dependencies
+    from upgrade_manager.pipeline.reconciler import PlanReconciler
     from upgrade_manager.runtime.result import Result
 
 NAME = "upgradeplan"
@@ -66,22 +55,6 @@ CACHE_RETRY_INTERVAL = 1.0
 #: Seconds without a watch after which a cache counts as out of date: an API server's restart is shorter.
 STALE_TIMEOUT = 300.0
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
-    """The controller's collaborators."""
-
-    client: Client
-    repository: RepositoryClient
-    certificates: CertificateProbe
-    kubelets: KubeletReader
-    settings: Settings
-    clock: Clock
-    random: Random
-    metrics: Metrics
-    informer_metrics: InformerMetrics
-    is_leader: Callable[[], bool]
 
 
 class PlanController:
@@ -167,27 +140,12 @@ class PlanController:
                 raise Unhealthy(f"cannot watch {informer.resource} for {informer.failing_for:.0f} s")
 
     def _new_controller(self, informers: Informers) -> Controller:
-        deps = self._deps
-        services = Services(
-            client=deps.client,
-            repository=deps.repository,
-            events=PlanEvents(self._events, now=deps.clock.now, history=History(deps.client, now=deps.clock.now)),
-            metrics=self._upgrades,
-            preflight=Preflight(probe=deps.certificates, kubelets=deps.kubelets, clock=deps.clock),
-            settings=deps.settings,
-            clock=deps.clock,
-        )
-        reconciler = PlanReconciler(
-            plans=self.plans,
-            informers=informers,
-            engine=Engine([phase() for phase in PIPELINE]),
-            services=services,
-            owing=self._owing,
-            requeue_after=self._queue.add_after,
-        )
+        reconciler: PlanReconciler | None = None
 
         async def reconcile(plan: str) -> Result:
+            nonlocal reconciler
             try:
+                reconciler = reconciler or await self._new_reconciler(informers)
                 return await reconciler.reconcile(plan)
             finally:
                 if plan in self._deleted:
@@ -198,10 +156,25 @@ class PlanController:
             NAME,
             reconcile=reconcile,
             keys=self._plan_names,
-            is_leader=deps.is_leader,
+            is_leader=self._deps.is_leader,
             queue=self._queue,
-            random=deps.random,
-            metrics=deps.metrics,
+            random=self._deps.random,
+            metrics=self._deps.metrics,
+        )
+
+    async def _new_reconciler(self, informers: Informers) -> PlanReconciler:
+        """Return the reconciler, which an idle leader does without."""
+        await import_outside_loop("upgrade_manager.pipeline.reconciler_factory")
+        from upgrade_manager.pipeline.reconciler_factory import new_reconciler  # noqa: PLC0415  # imported by now
+
+        return new_reconciler(
+            self._deps,
+            plans=self.plans,
+            informers=informers,
+            events=self._events,
+            metrics=self._upgrades,
+            owing=self._owing,
+            requeue_after=self._queue.add_after,
         )
 
     def _new_sweeper(self) -> Controller:
@@ -271,7 +244,7 @@ class PlanController:
             return
         if change.kind is ChangeKind.DELETED:
             self._deleted.add(objects.name(change.obj))
-            if passing_on.owes(change.obj):
+            if owes(objects.status(change.obj)):
                 self._owing[objects.name(change.obj)] = change.obj
         if plan_queue.frees(change):
             for plan in filter(plan_queue.waits, self.plans.store.list()):

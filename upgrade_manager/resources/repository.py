@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name, repo_service_name
-from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
+from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.toolkit import tolerations
 
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
+#: The repository and its image.
+REPOSITORY_KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 PORT = 80
 #: Mount point of the ISO in the container.
 ROOT = "/srv/www/htdocs/harvester-iso"

@@ -13,6 +13,7 @@ __all__ = [
     "healthz",
     "http_server",
     "kube_metrics",
+    "late_import",
     "leader_election",
     "lease",
     "logging",

@@ -295,21 +295,6 @@ async def test_refused_debts_hold_up_no_plan_of_the_same_name() -> None:
         await stage.succeed()
 
 
-@pytest.mark.rule("nodes: a failed plan that is deleted leaves what it owes in the same way")
-@pytest.mark.parametrize(
-    ("status", "owes"),
-    [
-        pytest.param({"currentPhase": "Failed", "ledger": TAINTED}, True, id="entries"),
-        pytest.param({"currentPhase": "Failed", "advised": [{"kind": "Node"}]}, True, id="advised changes"),
-        pytest.param({"currentPhase": "Failed", "ledger": []}, False, id="nothing"),
-        pytest.param({"currentPhase": "Succeeded", "ledger": TAINTED}, False, id="succeeded"),
-        pytest.param({}, False, id="new"),
-    ],
-)
-def test_failed_plan_owes_what_it_has_recorded(status: dict[str, Any], *, owes: bool) -> None:
-    assert passing_on.owes({"status": status}) == owes
-
-
 async def test_refused_annotation_of_a_deleted_plan_is_logged(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,8 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.context import ParsedPlan, ReconcileContext, Settings
+from upgrade_manager.pipeline.context import ParsedPlan, ReconcileContext
+from upgrade_manager.pipeline.dependencies import Settings
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics

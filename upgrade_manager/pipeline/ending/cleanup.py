@@ -44,6 +44,7 @@ from upgrade_manager.pipeline import host_changes, job_ledger
 from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, payload, repository_handover
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.resources.repository import REPOSITORY_KINDS
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
         return
     restoring = filter(restores_vms, ending.running)
     selector, readers = ctx.owner.selector(), ending.readers
-    kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
+    kinds = [kind for kind in REPOSITORY_KINDS if not _is_users(ctx, kind)] if readers else []
     await run_all(
         vm_restore.release_list(ctx, restoring),
         job_ledger.release(ctx, ending.running),
@@ -263,10 +264,10 @@ async def _stop_repository(ctx: ReconcileContext, ending: Ending, resource: Reso
 
 def _removal(resource: Resource, namespace: str) -> Step:
     async def run(ctx: ReconcileContext, ending: Ending) -> None:
-        if ending.keeps_payload and resource in repository_handover.KINDS:
+        if ending.keeps_payload and resource in REPOSITORY_KINDS:
             await _stop_repository(ctx, ending, resource)
             return
-        is_read = resource in repository_handover.KINDS and bool(ending.readers)
+        is_read = resource in REPOSITORY_KINDS and bool(ending.readers)
         is_kept = ending.keeps_image and resource == VIRTUAL_MACHINE_IMAGES
         if not is_read and not is_kept and not _is_users(ctx, resource):
             await _remove(ctx, resource, namespace)
@@ -284,7 +285,7 @@ async def remove_payload(ctx: ReconcileContext, *, image: str) -> None:
 
 PAYLOAD = (
     Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),
-    *(_removal(resource, HARVESTER_SYSTEM) for resource in repository_handover.KINDS),
+    *(_removal(resource, HARVESTER_SYSTEM) for resource in REPOSITORY_KINDS),
 )
 STEPS = (
     *PAYLOAD,

@@ -16,8 +16,9 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline import plan_objects, write_log
-from upgrade_manager.pipeline.ending import orphaned_jobs, repository_handover
+from upgrade_manager.resources.repository import REPOSITORY_KINDS
 from upgrade_manager.runtime.concurrency import run_all
+from upgrade_manager.runtime.late_import import import_outside_loop
 from upgrade_manager.runtime.result import Done
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 #: The only key.
 KEY = "leftovers"
 #: The kinds of the repository and of the Jobs of a plan.
-_REPOSITORY = repository_handover.KINDS
-_KINDS = (JOBS, *_REPOSITORY, CONFIG_MAPS)
+_KINDS = (JOBS, *REPOSITORY_KINDS, CONFIG_MAPS)
 
 
 class Leftovers:
@@ -43,7 +43,11 @@ class Leftovers:
     async def reconcile(self, _: str) -> Result:
         """Remove the objects of plans that do not exist; objects that a running Job reads are deleted with the Job."""
         async with time_limit(RECONCILE_TIMEOUT):
-            await run_all(*(self._remove(uid) for uid in await self._deleted()))
+            uids = await self._deleted()
+            if uids:
+                # With all that it imports, which a leader without a plan does not need.
+                await import_outside_loop("upgrade_manager.pipeline.ending.repository_handover")
+            await run_all(*(self._remove(uid) for uid in uids))
         return Done()
 
     async def _deleted(self) -> list[str]:
@@ -60,6 +64,8 @@ class Leftovers:
         return sorted(uids - {objects.uid(plan) for plan in plans.items})
 
     async def _remove(self, uid: str) -> None:
+        from upgrade_manager.pipeline.ending import orphaned_jobs  # noqa: PLC0415  # imported by now
+
         selector = f"{LABEL_PLAN_UID}={uid}"
         jobs = await self._list(JOBS, selector, metadata_only=False)
         running = [job for job in jobs if can_run(job)]
@@ -71,14 +77,16 @@ class Leftovers:
         )
 
     async def _remove_read(self, selector: str, running: list[Object]) -> None:
+        from upgrade_manager.pipeline.ending import repository_handover  # noqa: PLC0415  # imported by now
+
         if running:
-            kinds = (*_REPOSITORY, CONFIG_MAPS)
+            kinds = (*REPOSITORY_KINDS, CONFIG_MAPS)
             await repository_handover.hand_over(self._client, selector, running, kinds=kinds)
             return
         lists = await self._list(CONFIG_MAPS, selector)
         await run_all(
             *(self._delete(CONFIG_MAPS, one) for one in lists),
-            *(self._delete_all(kind, selector) for kind in _REPOSITORY),
+            *(self._delete_all(kind, selector) for kind in REPOSITORY_KINDS),
         )
 
     async def _list(self, resource: Resource, selector: str, *, metadata_only: bool = True) -> list[Object]:

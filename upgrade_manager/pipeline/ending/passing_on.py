@@ -67,14 +67,6 @@ async def owed(ctx: ReconcileContext) -> list[Remedy]:
     return [*await _taints(ctx), *(Remedy(text) for text in settlement.vms_off(ctx))]
 
 
-def owes(plan: Object) -> bool:
-    """Return True for a failed plan that has left something; its end has removed its finalizer."""
-    status = objects.status(plan)
-    return status.get("currentPhase") == FAILED and bool(
-        status.get("advised") or of_kind(recorded_entries(status), *PASSED)
-    )
-
-
 async def leave_all(ctx: ReconcileContext) -> None:
     """Leave what a plan owes that was deleted without its finalizer; a refusal is a line of the log."""
     metadata = {**objects.metadata(ctx.raw), "deletionTimestamp": format_time(ctx.now())}

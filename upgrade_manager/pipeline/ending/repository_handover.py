@@ -43,8 +43,6 @@ _WAITS: Mapping[str, type[KnownWait]] = {
     SERVICES.kind: RemovedServiceWait,
     VIRTUAL_MACHINE_IMAGES.kind: RemovedImageWait,
 }
-#: The repository and its image.
-KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 
 
 async def hand_over(client: Client, selector: str, readers: Iterable[Object], *, kinds: Sequence[Resource]) -> None:

@@ -18,9 +18,10 @@ from upgrade_manager.facts.job_state import can_run
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.resources.repository import REPOSITORY_KINDS
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: The kinds of the objects that the manager itself created in its namespace.
-_KINDS = (JOBS, DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
+_KINDS = (JOBS, *REPOSITORY_KINDS)
 log = structlog.get_logger(__name__)
 
 

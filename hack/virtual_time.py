@@ -88,7 +88,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def _await_thread(self) -> Any:
         ready = super().select(STUCK_AFTER)
-        if not ready:
+        if not ready and not self._loop.running_threads:
             waiting = sorted(task.get_name() for task in asyncio.all_tasks(self._loop))
             raise StuckError(f"nothing is scheduled and nothing will ever be: {', '.join(waiting)}")
         return ready

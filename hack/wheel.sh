@@ -30,6 +30,8 @@ cd "$work/venv"
 bin/python -m pip check
 bin/upgrade-manager --version
 bin/upgrade-manager run --help >help.txt
+# The manager imports it with its first plan.
+bin/python -c "import upgrade_manager.pipeline.reconciler_factory"
 
 await "$cluster" '^ready' "$work/cluster.log"
 kubectl --kubeconfig "$work/kubeconfig" create -f "$certificate"

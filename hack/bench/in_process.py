@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
+import upgrade_manager.pipeline.reconciler_factory  # noqa: F401  # not during the first run
 from hack.bench.recorder import Recorder
 from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation

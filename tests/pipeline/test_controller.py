@@ -24,6 +24,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.reflector import WATCH_TIMEOUT
 from upgrade_manager.kube.resources import LEASES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
+from upgrade_manager.pipeline import controller
 from upgrade_manager.pipeline.controller import NAME, STALE_TIMEOUT, PlanController
 from upgrade_manager.pipeline.dependencies import Dependencies
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -139,17 +140,45 @@ async def renewals(middleware: Middleware) -> int:
     return middleware.counts.total(verb="update", resource=LEASES.name)
 
 
+@pytest.fixture
+def controllers(monkeypatch: pytest.MonkeyPatch) -> list[PlanController]:
+    """Return the controllers of the managers that start."""
+    made: list[PlanController] = []
+
+    def recorded(deps: Dependencies) -> PlanController:
+        made.append(PlanController(deps))
+        return made[-1]
+
+    monkeypatch.setattr(leader, "PlanController", recorded)
+    return made
+
+
+async def test_failed_import_is_unhealthy_and_retried(
+    monkeypatch: pytest.MonkeyPatch, controllers: list[PlanController]
+) -> None:
+    failures = [ImportError("no module"), OSError()]
+
+    async def fail(_: str) -> None:
+        if failures:
+            raise failures[-1]
+
+    monkeypatch.setattr(controller, "import_outside_loop", fail)
+    async with Simulation(actors=False) as simulation, started(simulation) as stage:
+        for message in ("OSError", "no module"):
+            await asyncio.sleep(60)
+            with pytest.raises(Unhealthy, match=f"cannot import the reconciler: {message}"):
+                await controllers[0].check()
+            assert await stage.phase() == ""
+            failures.pop()
+        await asyncio.sleep(60)
+        await controllers[0].check()
+        assert await stage.phase() != ""
+
+
 @pytest.mark.parametrize(
     "resource", ["upgradeplans.management.harvesterhci.io", "virtualmachineimages.harvesterhci.io"]
 )
-async def test_cache_without_a_watch_for_long_is_not_ready(monkeypatch: pytest.MonkeyPatch, resource: str) -> None:
-    controllers: list[PlanController] = []
-
-    def recorded(deps: Dependencies) -> PlanController:
-        controllers.append(PlanController(deps))
-        return controllers[-1]
-
-    monkeypatch.setattr(leader, "PlanController", recorded)
+async def test_cache_without_a_watch_for_long_is_not_ready(controllers: list[PlanController], resource: str) -> None:
     fault = Rule(match=Match(verbs=("list", "watch"), resource=resource), action=Refuse(status=503))
     annotations = {ANNOTATION_SKIP_DISK_CHECK: "true"}
     async with Simulation(actors=False) as simulation, started(simulation, annotations=annotations) as stage:

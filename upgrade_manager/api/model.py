@@ -1,6 +1,6 @@
 """Base class of the API models.
 
-spec.py, status.py, blockers.py and conditions.py derive from it; crd.py reads the fields.
+spec.py, status.py, blocker_status.py and condition_model.py derive from it; crd.py reads the fields.
 """
 
 from __future__ import annotations

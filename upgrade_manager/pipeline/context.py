@@ -1,6 +1,6 @@
 """One reconcile as phases see it.
 
-controller.py makes the services, reconciler.py a context for each reconcile; status.py holds the status, which
+reconciler_factory.py makes the services, reconciler.py a context for each reconcile; status.py holds the status, which
 `persist` pins to the plan's resourceVersion.
 """
 

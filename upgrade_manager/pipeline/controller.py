@@ -85,6 +85,8 @@ class PlanController:
         #: None until this process leads.
         self._informers: Informers | None = None
         self._controller: Controller | None = None
+        #: The error of the last attempt to import the reconciler; empty without one.
+        self._import_error = ""
 
     async def run(self) -> None:
         """Reconcile until cancelled; only the leader may run it."""
@@ -107,7 +109,9 @@ class PlanController:
                 sender.cancel()
 
     async def check(self) -> None:
-        """Check liveness. Raises Unhealthy while a reconcile hangs."""
+        """Check liveness. Raises Unhealthy while a reconcile hangs, and while no reconciler can be imported."""
+        if self._import_error:
+            raise Unhealthy(f"cannot import the reconciler: {self._import_error}")
         if self._controller is not None:
             await self._controller.check()
 
@@ -164,7 +168,12 @@ class PlanController:
 
     async def _new_reconciler(self, informers: Informers) -> PlanReconciler:
         """Return the reconciler, which an idle leader does without."""
-        await import_outside_loop("upgrade_manager.pipeline.reconciler_factory")
+        try:
+            await import_outside_loop("upgrade_manager.pipeline.reconciler_factory")
+        except Exception as error:
+            self._import_error = str(error) or type(error).__name__
+            raise
+        self._import_error = ""
         from upgrade_manager.pipeline.reconciler_factory import new_reconciler  # noqa: PLC0415  # imported by now
 
         return new_reconciler(

@@ -1,6 +1,6 @@
 """The upgrade as a table of phases, and the engine that walks it.
 
-reconciler.py calls `advance` in each reconcile; controller.py creates the phases.
+reconciler.py calls `advance` in each reconcile; reconciler_factory.py creates the phases.
 """
 
 from __future__ import annotations

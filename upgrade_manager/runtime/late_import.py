@@ -11,6 +11,9 @@ from importlib import import_module
 
 
 async def import_outside_loop(module: str) -> None:
-    """Import a module in a thread, so that the event loop goes on meanwhile."""
+    """Import a module in a thread, so that the event loop goes on meanwhile.
+
+    A call during another one for the same module returns at once: the import statement waits for the thread.
+    """
     if module not in sys.modules:
         await asyncio.to_thread(import_module, module)

@@ -11,6 +11,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+import upgrade_manager.pipeline.reconciler_factory  # noqa: F401  # not during the first run
 from hack.faults.forwarding import Forwarding
 from upgrade_manager.cli.application import build_manager
 from upgrade_manager.cli.environment import Environment

@@ -36,6 +36,7 @@ COMMANDS = list(
     )
 )
 #: The wait of the script, which tests/cli/test_wait.py runs as a whole.
+ACCEPTED = "kubectl wait --for=condition=Progressing up/to-v1.8.0 --timeout=60s"
 WAIT = re.findall(r"```bash\n(upgrade-manager wait [^;]*);", TEXT)[0]
 #: Manifests by file name.
 FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", TEXT, re.DOTALL)}
@@ -179,6 +180,7 @@ async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
                 await stack.enter_async_context(python(terminal, "upgrade_manager", "run", *flags, stdout=log))
                 await eventually(partial(is_ready, probes), seconds=COMMAND_TIMEOUT)
             if command == "kubectl create -f plan.yaml":
+                await terminal.run(ACCEPTED)
                 refused = await terminal.run("kubectl create -f image-plan.yaml", code=1)
                 assert "UpgradePlan to-v1.8.0 is" in refused
                 assert "VirtualMachineImage harvester-system/harvester-v1.8.0-iso does not exist" in refused

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 PROGRAM = "BENCH_MANAGER"
 UPGRADE_TIMEOUT = 300.0
 READY_TIMEOUT = 30.0
-#: Seconds between two polls.
+#: Seconds between two polls of a probe.
 INTERVAL = 0.005
 
 
@@ -83,15 +83,14 @@ class LocalProcesses:
         return await self.client.create(resources.UPGRADE_PLANS, plan_manifest())
 
     async def succeeded(self) -> None:
-        """Wait until the plan has succeeded. Raises BenchError, TimeoutError."""
-        async with asyncio.timeout(UPGRADE_TIMEOUT):
-            while True:
-                phase = objects.status(await self.client.get(resources.UPGRADE_PLANS, PLAN)).get("currentPhase")
-                if phase == "Succeeded":
-                    return
-                if phase == "Failed":
-                    raise BenchError("the upgrade failed")
-                await asyncio.sleep(10 * INTERVAL)
+        """Wait until the plan has succeeded. Raises BenchError if it fails, DemoError if that takes too long."""
+        await until(self._has_succeeded, within=UPGRADE_TIMEOUT, otherwise="the plan has not ended")
+
+    async def _has_succeeded(self) -> bool:
+        phase = objects.status(await self.client.get(resources.UPGRADE_PLANS, PLAN)).get("currentPhase")
+        if phase == "Failed":
+            raise BenchError("the upgrade failed")
+        return bool(phase == "Succeeded")
 
 
 @contextlib.asynccontextmanager

@@ -35,8 +35,9 @@ COMMANDS = list(
         line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines() if line.strip()
     )
 )
-#: The wait of the script, which tests/cli/test_wait.py runs as a whole.
+#: Waits until a manager has accepted the plan, because a plan that is not in progress does not refuse another one.
 ACCEPTED = "kubectl wait --for=condition=Progressing up/to-v1.8.0 --timeout=60s"
+#: The wait of the script, which tests/cli/test_wait.py runs as a whole.
 WAIT = re.findall(r"```bash\n(upgrade-manager wait [^;]*);", TEXT)[0]
 #: Manifests by file name.
 FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", TEXT, re.DOTALL)}

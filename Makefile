@@ -58,7 +58,7 @@ demo: setup-demo $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upg
 	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
 
 .PHONY: test
-test: setup kubectl ## Run the tests of the default tier, in four to eight minutes; TEST_ARGS=tests/kube narrows them
+test: setup kubectl ## Run the tests of the default tier, in two to four minutes; TEST_ARGS=tests/kube narrows them
 	@$(PYTEST) --tier default $(TEST_ARGS)
 
 .PHONY: test-fast

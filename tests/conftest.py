@@ -55,9 +55,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return tiers.has_no_test(collection_path, config.getoption("tier")) or None
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:  # noqa: ARG001  # the hook's signature
-    """Return one worker more than processors: some tests wait for processes."""
-    return (os.cpu_count() or 1) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return one worker per processor, and one more for tiers with tests that wait long for processes."""
+    return (os.cpu_count() or 1) + tiers.waits_for_processes(config.getoption("tier"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -40,6 +40,7 @@ def test_files_have_at_most_400_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > FILE_LINES} == {}
 
 
+@pytest.mark.full
 def test_functions_have_at_most_40_lines() -> None:
     lengths = {
         f"{where(path, node)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
@@ -49,6 +50,7 @@ def test_functions_have_at_most_40_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
 
 
+@pytest.mark.full
 def test_test_names_have_at_most_60_characters() -> None:
     names = {where(path, node): node.name for path in SOURCES for node in functions(path)}
     assert [
@@ -113,6 +115,7 @@ def test_a_package_names_the_modules_that_it_offers(package: Path) -> None:
     assert ast.get_docstring(parsed(package / "__init__.py"))
 
 
+@pytest.mark.full
 def test_packages_import_only_what_others_offer() -> None:
     manager = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("upgrade_manager", "webhook")]
     assert [line for path in manager for line in trespasses(path)] == []

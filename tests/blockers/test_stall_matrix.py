@@ -11,12 +11,7 @@ from tests.support.managers.stall_matrix import CELLS, Cell
 from upgrade_manager.api.phases import SUCCEEDED
 
 #: In the default tier. The full one has those of the first and of the last moment of each component, too.
-FEW = {
-    ("scheduler", "ImagePreloading"),
-    ("kubelet of a node", "NodeUpgrading"),
-    ("upgrade repository", "NodeUpgrading"),
-    ("PodDisruptionBudget without disruptions", "ClusterUpgrading"),
-}
+FEW = {("scheduler", "ImagePreloading"), ("kubelet of a node", "NodeUpgrading")}
 
 
 def _mark(cell: Cell) -> list[pytest.MarkDecorator]:

@@ -98,6 +98,7 @@ def test_a_failed_step_fails_the_run_and_later_steps_run(tree: Path, step: str) 
         ),
     ],
 )
+@pytest.mark.full
 def test_errors_of_a_failed_step_stand_at_the_end(tree: Path, step: str, recipe: str, errors: list[str]) -> None:
     printed = run(tree, **{step: recipe}).stdout.splitlines()
     place = printed.index(f"── errors of {step}:")
@@ -113,6 +114,7 @@ def test_a_failed_demo_fails_on_both_api_servers(tree: Path) -> None:
 
 @pytest.mark.parametrize(("step", "line"), [("test-real", -2), ("test-all", -1)])
 @pytest.mark.parametrize("summary", ["=== 1 failed, 2 passed in 1.00s ===", ""])
+@pytest.mark.full
 def test_failed_tests_or_a_missing_summary_fail_the_run(tree: Path, step: str, line: int, summary: str) -> None:
     ended = run(tree, **{step: f"echo '{summary}'; exit 1" if summary else "true"})
     assert ended.returncode != 0

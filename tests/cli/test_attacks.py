@@ -233,6 +233,7 @@ async def test_bomb_is_not_received(server: str, method: str, path: str, head: s
 
 
 @pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.full
 async def test_bombs_at_once_leave_the_server_as_it_was(server: str, counted: Counted) -> None:
     async def attack(target: Target) -> None:
         client = await target.connect()
@@ -249,6 +250,7 @@ async def test_bombs_at_once_leave_the_server_as_it_was(server: str, counted: Co
 
 @pytest.mark.rule("security: each kind of refusal has at most 20 short lines a minute, without the client's text")
 @pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.full
 async def test_garbage_has_few_short_lines(server: str, stream: io.StringIO) -> None:
     async def attack(target: Target, garbage: bytes) -> None:
         client = await target.connect()
@@ -275,6 +277,7 @@ async def test_garbage_has_few_short_lines(server: str, stream: io.StringIO) -> 
 @pytest.mark.rule("security: connections are limited for each peer, and API servers go last")
 @pytest.mark.parametrize("host", [API_SERVER, OTHER])
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.full
 async def test_reviews_pass_under_attack(attack: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`host` is an API server's address, or one that is not known to be."""
     begins_tls, sent = ATTACKS[attack]

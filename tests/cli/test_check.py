@@ -301,6 +301,7 @@ def test_rights_are_those_of_deploy() -> None:
 
 @pytest.mark.rule("status: a missing plan or missing access is one line, with exit status 1")
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_cluster_without_a_manager_is_reported_in_each_format(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
 

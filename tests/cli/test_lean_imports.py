@@ -159,12 +159,14 @@ def loaded(authorities: str) -> Loaded:
     return Loaded(modules=set(modules), authorities=found, trusted=trusted, verifies=verifies)
 
 
+@pytest.mark.full
 def test_unused_modules_are_not_loaded(loaded: Loaded) -> None:
     assert {"aiohttp", "pydantic", "upgrade_manager.pipeline.controller", "webhook.admission"} <= loaded.modules
     assert (UNUSED | UNUSED_OWN) & loaded.modules == set()
 
 
 @pytest.mark.parametrize("arguments", MODULES, ids=" ".join)
+@pytest.mark.full
 def test_libraries_and_number_of_modules_are_pinned(arguments: tuple[str, ...]) -> None:
     modules = wired(*arguments)["modules"]
     unused = LARGE_UNUSED - ({"ctypes"} if arguments == WEBHOOK else set())
@@ -203,6 +205,7 @@ def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> Non
 
 
 @pytest.mark.parametrize(("line", "library"), [("status", "rich.console"), ("report -o -", "jinja2")])
+@pytest.mark.full
 def test_command_for_users_loads_its_library_only(line: str, library: str) -> None:
     modules = {*output_of(USER_SCRIPT, *line.split())}
     assert library in modules

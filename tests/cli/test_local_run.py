@@ -69,6 +69,7 @@ class Frozen(SystemClock):
 
 @pytest.mark.rule("pipeline: from outside the cluster the repository is read through the API server")
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_manager_with_a_kubeconfig_upgrades_a_cluster(tmp_path: Path) -> None:
     async with served(tmp_path, scenario="one-node", scale=0.0) as cluster:
         process = await manager("run", f"--kubeconfig={cluster.kubeconfig}", *PORTS, home=tmp_path)

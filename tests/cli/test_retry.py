@@ -112,6 +112,7 @@ async def test_attempt_is_requested_in_spite_of_writes_of_the_manager() -> None:
 
 
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_next_attempt_is_requested_and_described(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         run = partial(cluster.run, "retry")

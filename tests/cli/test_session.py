@@ -51,6 +51,7 @@ NOT_FOUND = "not found. Set --kubeconfig or KUBECONFIG"
         ("preflight", "https://127.0.0.1:99999", "upgrade-manager: "),
     ],
 )
+@pytest.mark.full
 async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path, line: str, server: str, text: str) -> None:
     if server:
         (tmp_path / "config").write_text(kubeconfig_of(server))

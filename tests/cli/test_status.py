@@ -40,6 +40,7 @@ async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:
     "status: a watch ends with its plan, or with status 1 when that is deleted",
 )
 @pytest.mark.real_loop
+@pytest.mark.full
 async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         assert (await command(cluster.kubeconfig)).line.endswith(": no UpgradePlan found")

@@ -108,6 +108,7 @@ async def _command(
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.full
 async def test_stopped_command_is_not_complete_and_leaves_no_file(tmp_path: Path, number: signal.Signals) -> None:
     server = await asyncio.start_server(_unanswering, "127.0.0.1")
     async with server:
@@ -178,6 +179,7 @@ async def test_checksums_are_the_termination_message(tmp_path: Path) -> None:
         pytest.param("", {"HOST_DIR": "/nonexistent"}, "boot-slot", id="no host"),
     ],
 )
+@pytest.mark.full
 async def test_survey_succeeds_always(tmp_path: Path, server: str, variables: dict[str, str], check: str) -> None:
     (tmp_path / "host").mkdir()
     unused = await _unused()

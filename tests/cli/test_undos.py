@@ -202,6 +202,7 @@ def saves(folder: Path) -> dict[str, str]:
 
 @pytest.mark.rule("blockers: an object that is saved is not saved a second time in the same file")
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.full
 async def test_each_webhook_is_saved_once_in_its_own_file(tmp_path: Path, shell: str) -> None:
     named = {"a-policy": "policy.example.com", "b-policy": "b.example.com"}
     async with served(tmp_path) as cluster:
@@ -226,6 +227,7 @@ async def test_each_webhook_is_saved_once_in_its_own_file(tmp_path: Path, shell:
 
 @pytest.mark.rule("blockers: an object that is saved is not saved a second time in the same file")
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.full
 async def test_save_that_failed_is_repeated(tmp_path: Path, shell: str) -> None:
     """The first attempt leaves a file without content: no configuration lists the webhook yet."""
     async with served(tmp_path) as cluster:

@@ -116,6 +116,7 @@ def test_only_the_own_lease_is_read_and_written() -> None:
     assert names == {("create", ""), ("get", LEASE), ("update", LEASE)}
 
 
+@pytest.mark.full
 async def test_every_request_is_permitted_and_every_permission_used() -> None:
     async with upgraded(scenarios.load("three-nodes")) as upgrade:
         # The clean-up follows the end.

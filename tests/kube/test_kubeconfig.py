@@ -263,6 +263,7 @@ assert config_library() is library
 """
 
 
+@pytest.mark.full
 def test_library_is_imported_late_and_without_its_models() -> None:
     run = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=False)  # noqa: S603  # our own
     assert run.returncode == 0, run.stderr

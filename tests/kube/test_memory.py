@@ -52,6 +52,7 @@ def test_memory_per_object_is_within_the_documented_limit(make: Callable[[int], 
     assert (after - before) / len(kept) <= limit
 
 
+@pytest.mark.full
 async def test_list_needs_little_more_memory_than_what_is_kept() -> None:
     names = [f"n{number}" for number in range(300)]
     reply = listing(

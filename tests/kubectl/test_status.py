@@ -99,6 +99,7 @@ async def test_viewer_may_write_a_report(cluster: Cluster, tmp_path: Path) -> No
 LONG_TIMEOUT = "from upgrade_manager.cli import completion; completion.TIMEOUT = 30"
 
 
+@pytest.mark.full
 async def test_distribution_installs_a_plugin_that_kubectl_completes(cluster: Cluster, tmp_path: Path) -> None:
     await cluster.plan()
     for name in ("kubectl-upgradeplan", "kubectl_complete-upgradeplan"):

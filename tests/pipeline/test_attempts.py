@@ -196,8 +196,8 @@ ROWS = {
         left=SINGLE,
     ),
 }
-#: The rows of the default tier.
-DEFAULT = ["a disk is full", "the second node cannot be drained"]
+#: The row of the default tier.
+DEFAULT = ["the second node cannot be drained"]
 
 
 #: One row for each last phase value and each state of a node that has failed.

@@ -64,6 +64,7 @@ def _has_paused(plan: Object, *, after: int) -> bool:
 )
 @pytest.mark.servers
 @pytest.mark.long
+@pytest.mark.full
 async def test_upgrade_holds_at_each_kind_of_pause(simulate: Simulate) -> None:
     async with simulate() as simulation:
         settings = await overridden_settings(simulation)
@@ -104,6 +105,7 @@ IN_TURN = (
 
 
 @pytest.mark.servers
+@pytest.mark.full
 async def test_plan_follows_its_holders_and_its_own_failure(simulate: Simulate) -> None:
     """Each holder begins before the one before it ends."""
     scenario = RepairableScenario.of("one-node", **fault("single-node-upgrade"))

@@ -226,10 +226,7 @@ CASES = ORDINARY | SPECIAL
 BEFORE, AFTER, LOST = "killed before", "killed after", "no response to"
 RUNS = [*product(ORDINARY, (BEFORE, AFTER, LOST)), *product(SPECIAL, (AFTER, LOST))]
 #: Those of the default tier: a crash after one write is much like a crash before the next one.
-DEFAULT = [
-    ("three nodes by version", AFTER),
-    ("one node by version", LOST),
-]
+DEFAULT = [("one node by version", AFTER), ("one node by version", LOST)]
 
 
 def _marks(name: str, how: str) -> list[pytest.MarkDecorator]:

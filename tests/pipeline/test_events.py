@@ -182,6 +182,7 @@ async def test_milestone_is_recorded_once_unless_old(
 
 
 @pytest.mark.rule("pipeline: the names of a plan's events sort as the events happened")
+@pytest.mark.full
 async def test_names_sort_as_the_events_happened() -> None:
     async with Simulation("three-nodes") as simulation, started(simulation, PAUSING) as stage:
         await stage.succeed()

@@ -76,6 +76,7 @@ def assert_over(blocker: Object, status: Object) -> None:
         ),
     ],
 )
+@pytest.mark.full
 async def test_report_is_the_same_a_month_later(scenario: Scenario, words: tuple[str, ...]) -> None:
     async with Simulation(scenario.changed(operators=True)) as simulation:
         async with started(simulation) as stage:

@@ -34,6 +34,7 @@ def blocked_by(plan: Object, name: str) -> bool:
     ("reached", "held"), [("ImagePreloading", "ImagePreloaded"), ("ClusterUpgrading", "ClusterUpgraded")]
 )
 @pytest.mark.thin
+@pytest.mark.full
 async def test_holder_holds_a_step_back(holding: Holding, reached: str, held: str) -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until(reached)

@@ -114,6 +114,7 @@ def test_exported_progress_grows_through_an_upgrade() -> None:
     assert found.stalled == {0.0}
 
 
+@pytest.mark.full
 async def test_last_progress_survives_a_restart() -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining")

@@ -86,6 +86,7 @@ async def restart(stage: UpgradeRun) -> None:
         ("deleted", restart, "node-1 reboots without a Job"),
     ],
 )
+@pytest.mark.full
 async def test_nodes_out_of_turn_are_found(end: str, act: Callable[[UpgradeRun], Awaitable[None]], found: str) -> None:
     scenario = RepairableScenario.of(**(fault("pre-drain") if end == "Failed" else {}))
     async with Simulation(scenario) as simulation:

@@ -156,6 +156,7 @@ async def test_lasting_error_is_one_event_when_the_manager(
     "way", ["before", "after", "lost"], ids=["dies before a write", "dies after a write", "loses a response"]
 )
 @pytest.mark.thin
+@pytest.mark.full
 async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
     for number in range(1, 8):
         async with Simulation(actors=False) as simulation:
@@ -340,6 +341,7 @@ async def test_stopping_during_a_reconcile_is_not_an_error() -> None:
 
 
 @pytest.mark.parametrize(("away", "repeated"), [(1.0, True), (5400.0, False)], ids=["a moment", "90 minutes"])
+@pytest.mark.full
 async def test_events_of_recent_phases_are_replayed_on_start(away: float, *, repeated: bool) -> None:
     async with Simulation() as simulation:
         async with started(simulation, {"version": "v9.9.9"}) as stage:

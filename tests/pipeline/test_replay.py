@@ -40,6 +40,7 @@ async def test_healthy_upgrade_is_replayed_once_at_its_start(replayed: list[list
     assert replayed == [[]]
 
 
+@pytest.mark.full
 async def test_write_without_a_response_is_replayed(replayed: list[list[str]]) -> None:
     async with Simulation("one-node", scale=0) as simulation:
         stage = await UpgradeRun.set_up(simulation)

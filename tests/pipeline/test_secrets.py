@@ -99,6 +99,7 @@ def revealed(text: str) -> list[str]:
 
 @pytest.mark.rule("pipeline: no secret is in a log line, a metric, an event or a status, whatever object has it")
 @pytest.mark.parametrize("release", ["v1.8.0", "unreadable"])
+@pytest.mark.full
 async def test_no_secret_is_logged_exported_or_reported(release: str) -> None:
     log = io.StringIO()
     configure_logging(level="debug", log_format="json", stream=log, now=lambda: datetime.now(UTC))

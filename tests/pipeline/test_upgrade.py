@@ -97,6 +97,7 @@ async def assert_upgraded(stage: UpgradeRun, *, generation: int) -> None:
 @pytest.mark.servers
 @pytest.mark.parametrize("skew", [90.0, -90.0], ids=["ahead", "behind"])
 @pytest.mark.thin
+@pytest.mark.full
 async def test_wrong_clock_causes_no_warning(simulate: Simulate, skew: float) -> None:
     async with simulate() as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), skew=skew)

@@ -138,6 +138,7 @@ GOLDEN = Goldens(upgrade)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("mishap", cases(MISHAPS, default=["lost"]))
+@pytest.mark.full
 async def test_late_lost_or_duplicate_watch_event_changes_nothing(mishap: Mishap, share: int, sweep: Sweep) -> None:
     golden, events = await GOLDEN.of(0)
     assert events > 100

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ class Cluster:
 @settings(max_examples=25, deadline=None)
 @example(steps=[(40.0, 0, State.STUCK), (40.0, 1, State.HEALTHY)])
 @given(steps=STEPS)
+@pytest.mark.full
 def test_there_are_never_two_leaders_and_finally_one(steps: list[tuple[float, int, State | str | float]]) -> None:
     async def run_steps() -> None:
         cluster = Cluster()

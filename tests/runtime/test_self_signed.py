@@ -38,6 +38,7 @@ async def test_failing_program_raises_certificate_error(
         await self_signed.self_signed()
 
 
+@pytest.mark.full
 def test_manager_does_not_import_cryptography() -> None:
     code = (
         "import asyncio, sys; from upgrade_manager.runtime import metrics_server, self_signed;"

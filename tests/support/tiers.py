@@ -90,6 +90,11 @@ def loops(item: pytest.Item) -> Loops:
     return {"real": _embedded_loop} if sockets else {"virtual": _virtual_loop}
 
 
+def waits_for_processes(tier: str) -> bool:
+    """Return True if some tests of the tier wait for minutes while other processes work."""
+    return tier not in _SAMPLES
+
+
 def server_of(item: pytest.Item) -> str:
     """Return `embedded` or `real`."""
     if item.get_closest_marker("assets") is not None:

@@ -172,6 +172,7 @@ async def test_caches_are_not_read_without_permission_to_watch() -> None:
 
 
 @pytest.mark.rule("admission: no object is cached minutes after the last review")
+@pytest.mark.full
 async def test_caches_are_dropped_some_minutes_after_the_last_review() -> None:
     async with running() as webhook:
         await asyncio.sleep(KEEP - 2 * SETTLE)

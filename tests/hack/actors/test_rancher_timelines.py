@@ -162,13 +162,17 @@ RUNS = {
     "workers": Run(),
     "wrong-value": Run(script=_wrong_value),
 }
+#: In the default tier.
+DEFAULT = {"healthy", "late-hook"}
 
 
 def test_every_recording_has_a_script() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == RUNS.keys()
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in DEFAULT else pytest.mark.full) for name in RUNS]
+)
 def test_simulated_rancher_acts_as_recorded(name: str) -> None:
     assert virtual_time.run(_simulate(name, RUNS[name])) == recorded(name)
 

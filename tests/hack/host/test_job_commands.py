@@ -49,6 +49,7 @@ def shown(recorder: Recorder) -> set[str]:
     return {text.partition(" ")[2] for text in written if text}
 
 
+@pytest.mark.full
 async def test_whole_upgrade_runs_every_command() -> None:
     scenario = scenarios.load("three-nodes").changed(services=True, vms={"count": 0, "machines": VMS})
     async with Simulation(scenario) as simulation:

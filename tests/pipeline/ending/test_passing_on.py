@@ -322,6 +322,7 @@ class LosingAcceptance(NoHook):
 
 
 @pytest.mark.rule("nodes: the next plan that passes its checks copies what passes on, and only its copy counts")
+@pytest.mark.full
 async def test_lost_response_to_the_acceptance_leaves_no_copy(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
     async with simulate(scenario) as simulation, started(simulation) as stage:
@@ -357,6 +358,7 @@ class ChangingEarlier(NoHook):
 
 
 @pytest.mark.rule("nodes: the next plan that passes its checks copies what passes on, and only its copy counts")
+@pytest.mark.full
 async def test_plan_that_changes_meanwhile_is_released_later(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
     async with simulate(scenario) as simulation, started(simulation) as stage:

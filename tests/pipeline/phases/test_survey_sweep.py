@@ -106,6 +106,7 @@ GOLDEN: Goldens[str, Run] = Goldens(lambda name: run(STORIES[name]))
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", cases(STORIES, default=["findings"]))
+@pytest.mark.full
 async def test_interrupted_survey_ends_alike(name: str, sweep: Sweep) -> None:
     story = STORIES[name]
     golden = await GOLDEN.of(name)

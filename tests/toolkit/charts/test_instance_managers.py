@@ -114,6 +114,7 @@ async def test_image_is_that_of_longhorns_manager(tmp_path: Path, container: Any
         assert await instance_managers_missing(world.context()) == words
 
 
+@pytest.mark.full
 async def test_upgrade_waits_for_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with cluster_upgrade(tmp_path, services(nodes={"count": 3})) as upgrade:
         monkeypatch.setattr("hack.actors.harvester.Harvester._start_instance_managers", _start_none)

@@ -72,6 +72,7 @@ async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path,
             assert await recorded(world) == {NODE: "default/fixed"}, where
 
 
+@pytest.mark.full
 async def test_killed_at_any_time_no_vm_is_lost(tmp_path: Path, sweep: Sweep) -> None:
     """A VM that stops slowly is found by no later run, once it is down."""
     for at in sweep.points(0, 30, stride=1):
@@ -138,6 +139,7 @@ async def in_ledger(world: ToolkitWorld) -> list[str]:
 
 
 @pytest.mark.rule("nodes: the toolkit's Jobs record each VM in the ConfigMap PLAN-ledger before they stop it")
+@pytest.mark.full
 async def test_killed_at_every_effect_each_stop_is_recorded(tmp_path: Path, sweep: Sweep) -> None:
     machines = [FIXED, {**FREE, "failing_migrations": 1000}]
     async with vm_world(tmp_path / "whole", *machines) as world:
@@ -174,6 +176,7 @@ async def test_killed_while_it_waits_the_next_run_waits_on(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("value", ["stop", "", "Never"])
+@pytest.mark.full
 async def test_annotation_that_is_not_valid_stops_no_vm(tmp_path: Path, value: str) -> None:
     async with vm_world(tmp_path, {**FREE, "failing_migrations": 1000}) as world:
         await own_toolkit(world, "Stop")

@@ -65,6 +65,7 @@ async def test_failure_has_the_last_line(programs: ChrootPrograms, script: str, 
     assert str(raised.value) == cause
 
 
+@pytest.mark.full
 async def test_long_lines_and_much_output_are_cut(programs: ChrootPrograms) -> None:
     script = "yes | head -c 17000000; head -c 1100000 /dev/zero | tr '\\0' x >&2; echo >&2; echo end >&2"
     output = await programs.run(_call(script))

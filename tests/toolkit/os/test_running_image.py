@@ -78,6 +78,7 @@ async def test_fallback_that_runs_survives_a_failure(tmp_path: Path, state: dict
 
 @pytest.mark.parametrize("is_cut", [False, True], ids=["the next Pod continues", "the host loses its power"])
 @pytest.mark.thin
+@pytest.mark.full
 async def test_fallback_survives_a_kill_at_every_effect(tmp_path: Path, sweep: Sweep, *, is_cut: bool) -> None:
     async with os_world(tmp_path) as world:
         boot_fallback(world)
@@ -97,6 +98,7 @@ async def test_fallback_survives_a_kill_at_every_effect(tmp_path: Path, sweep: S
                 assert elementals(world) == expected_elementals(where), where
 
 
+@pytest.mark.full
 async def test_failure_of_a_fallback_survives_every_kill(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
         for at in sweep.points(20, 100, stride=1, thin=24):

@@ -89,6 +89,7 @@ async def test_program_without_output_raises_certificate_error(monkeypatch: pyte
         await Pair.issue(THE_SERVICE, NOW)
 
 
+@pytest.mark.full
 def test_manager_does_not_import_cryptography_for_the_webhook() -> None:
     code = (
         "import asyncio, datetime, sys; from webhook.certificates import rotation, pair;"

@@ -20,6 +20,7 @@ def test_table_has_40_plans_and_10_clusters() -> None:
 @pytest.mark.rule("admission: preflight passes a plan that the API server, the webhook and Initialize accept")
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.thin
+@pytest.mark.full
 async def test_plan_starts_if_and_only_if_it_passes(name: str) -> None:
     wrong: dict[str, object] = {}
     started = 0

@@ -49,6 +49,11 @@ class BreakableTransport:
         self._is_cut = False
         self._sounds.set()
 
+    @property
+    def is_passable(self) -> bool:
+        """True if a request would pass now."""
+        return self._sounds.is_set() and not self._is_cut
+
     async def send(self, request: Request) -> Response:
         """Send the request and return its response, for which `inner` has the request's timeout. Raises Transient."""
         deadline = asyncio.get_running_loop().time() + request.timeout

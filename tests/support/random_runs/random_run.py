@@ -321,7 +321,7 @@ async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:
     async with asyncio.timeout(STUCK):
         while True:
             with suppress(Transient):
-                if is_so(await stage.plan()):
+                if is_so(await stage.polled()):
                     return
             await asyncio.sleep(_INTERVAL)
 

@@ -77,14 +77,6 @@ class EmbeddedBackend:
         """Serve requests again."""
         self.line.mend()
 
-    def stored(self, resource: str, name: str) -> Object | None:
-        """Return a cluster-scoped object of plural.group, which must not be changed.
-
-        None if the object does not exist, or if its reader has to send a request, because that would not pass.
-        """
-        state = self.server.storage.get(resource, ("", name)) if self.line.is_passable else None
-        return None if state is None else state.object
-
     async def objects(self) -> list[Object]:
         """Return every object of every kind."""
         storage = self.server.storage

@@ -74,7 +74,7 @@ async def _resume(stage: UpgradeRun) -> None:
     while True:
         await asyncio.sleep(0.25)
         with contextlib.suppress(NotFound):
-            plan = await stage.plan()
+            plan = await stage.polled()
             listed = objects.spec(plan)["nodeUpgradeOption"]["pauseNodes"]
             left = [node for node in listed if node_states(plan).get(node) != "UpgradePaused"]
             if left != listed:

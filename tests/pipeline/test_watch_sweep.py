@@ -108,8 +108,6 @@ MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 SHARES = 2
 #: The distance between two events: there are far more of them than of writes.
 STRIDE = 60
-#: The distance between two events of the default tier, in strides.
-THIN = 4
 
 
 async def upgrade(event: int = 0, *, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:
@@ -143,6 +141,6 @@ async def test_late_lost_or_duplicate_watch_event_changes_nothing(mishap: Mishap
     golden, events = await GOLDEN.of(0)
     assert events > 100
     first = 1 + MISHAPS.index(mishap)
-    for event in sweep.points(first, events, share=share, shares=SHARES, stride=STRIDE, thin=THIN):
+    for event in sweep.points(first, events, share=share, shares=SHARES, stride=STRIDE):
         ending, _ = await upgrade(event, mishap=mishap)
         assert ending == golden, f"event {event} of {events} is {mishap}"

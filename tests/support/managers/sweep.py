@@ -76,13 +76,12 @@ class Sweep:
         shares: int = 1,
         row: int = 0,
         stride: int = STRIDE,
-        thin: int = THIN,
     ) -> range:
         """Return one share of the numbers from first to last, or of every few of them: rows of a table visit others."""
         step = 1 if self.every else stride
         distance = shares * step
         if self.tier == tiers.DEFAULT:
-            distance = max(distance, thin * stride)
+            distance = max(distance, THIN * stride)
         offset = row * _ROW % min(step, last - first + 1)
         return range(first + offset + share * step, last + 1, distance)
 

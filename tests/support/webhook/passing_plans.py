@@ -208,7 +208,7 @@ async def _of_initialize(stage: UpgradeRun) -> str:
     clock, failing = asyncio.get_running_loop().time, 0.0
     began = clock()
     while clock() - began < STUCK:
-        plan = await stage.plan()
+        plan = await stage.polled()
         if condition(plan, "Progressing")[0] == "False":
             return condition(plan, "Progressing")[2]
         if "ISODownloading" in phases_of(plan):
@@ -226,7 +226,7 @@ async def _remove(stage: UpgradeRun) -> None:
     try:
         async with asyncio.timeout(STUCK):
             while True:
-                await stage.plan()
+                await stage.polled()
                 await asyncio.sleep(LOOK)
     except NotFound:
         return

@@ -83,7 +83,7 @@ async def test_fallback_survives_a_kill_at_every_effect(tmp_path: Path, sweep: S
     async with os_world(tmp_path) as world:
         boot_fallback(world)
         points = await count_points(world, COMMAND)
-        for at in sweep.points(0, points - 1, stride=1, thin=24):
+        for at in sweep.points(0, points - 1, stride=1):
             await new_host(world, tmp_path / str(at))
             boot_fallback(world)
             where = await run_killed(world, COMMAND, at=at)
@@ -101,7 +101,7 @@ async def test_fallback_survives_a_kill_at_every_effect(tmp_path: Path, sweep: S
 @pytest.mark.full
 async def test_failure_of_a_fallback_survives_every_kill(tmp_path: Path, sweep: Sweep) -> None:
     async with os_world(tmp_path) as world:
-        for at in sweep.points(20, 100, stride=1, thin=24):
+        for at in sweep.points(20, 100, stride=1):
             await new_host(world, tmp_path / str(at))
             boot_fallback(world)
             world.programs.state.damage = "metadata"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the programs of a host that some tests run where they are missing, on Debian as root. Elsewhere these tests are
-# skipped, each with its reason.
+# Installs the programs of a host, and the shell, that some tests run where they are missing, on Debian as root. Elsewhere
+# these tests are skipped, each with its reason.
 set -eu
 
 missing=''
@@ -14,6 +14,7 @@ need grub-common grub-editenv
 need rsync rsync
 need squashfs-tools mksquashfs
 need systemd /lib/systemd/systemd
+need zsh zsh
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "not installed, so that tests are skipped:$missing"
